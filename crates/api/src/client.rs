@@ -1,6 +1,6 @@
-//! A client of the daemon: blocking, on its unix socket, one connection for each request.
+//! A client of the daemon: blocking, on its unix socket, one connection per request.
 //!
-//! A request has no deadline of its own. Whether the daemon runs at all is asked apart from it: see [`Client::ping`].
+//! A request has no deadline of its own. Whether the daemon runs at all is asked separately: see [`Client::ping`].
 
 use crate::endpoint::{self, Call, Endpoint, Whole};
 use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
@@ -15,15 +15,15 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Where the daemon listens.
+/// A client of the daemon at one address.
 #[derive(Debug, Clone)]
 pub struct Client {
     socket: PathBuf,
-    /// The home that says where its daemon is now.
+    /// The home, which says where its daemon is now.
     home: Option<PathBuf>,
 }
 
-/// An answer that goes on; it ends when this is dropped.
+/// Keeps an answer open that goes on; dropping this ends it.
 #[derive(Debug)]
 pub struct Held(UnixStream);
 
@@ -34,67 +34,67 @@ impl Drop for Held {
     }
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens.
+    /// No process listens.
     #[error("no daemon answers at {}", socket.display())]
     Down {
-        /// Where it was looked for.
+        /// Where the daemon was looked for.
         socket: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The connection broke.
     #[error("the daemon went away while it answered")]
     Broken(#[source] io::Error),
-    /// It lives and does not answer.
+    /// The daemon lives but does not answer.
     #[error(transparent)]
     Mute(Mute),
-    /// A process of another user listens; nothing was said to it.
+    /// A process of another user listens; nothing was sent to it.
     #[error("somebody else answers at {}: user {user}", socket.display())]
     Stranger {
-        /// Where.
+        /// The path of the socket.
         socket: PathBuf,
-        /// Whose process it is.
+        /// The user of that process.
         user: u32,
     },
     /// The daemon refused.
     #[error("{}", .0.message)]
     Refused(Box<ErrorBody>),
-    /// The answer makes no sense.
+    /// The answer cannot be parsed.
     #[error("the daemon's answer could not be read")]
     Garbled(#[source] serde_json::Error),
 }
 
 impl Client {
-    /// A client of the daemon at this socket. Nothing is sent yet.
+    /// Creates a client of the daemon at this socket. Nothing is sent yet.
     #[must_use]
     pub fn new(socket: impl Into<PathBuf>) -> Client {
         Client { socket: socket.into(), home: None }
     }
 
-    /// A client of a home's daemon, which may move: it is asked where the home says it is, and at `socket` where the
-    /// home says nothing.
+    /// Creates a client of a home's daemon, which may move: it is asked where the home says it is, or at
+    /// `socket` if the home says nothing.
     #[must_use]
     pub fn of_home(home: impl Into<PathBuf>, socket: impl Into<PathBuf>) -> Client {
         Client { socket: socket.into(), home: Some(home.into()) }
     }
 
-    /// Where the daemon is looked for.
+    /// Returns where the daemon is looked for.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Asks for a sign of life, which the daemon's loop gives within 5 s, also while it starts.
+    /// Asks for a sign of life, which the daemon's loop gives within 5 s, even while it starts.
     ///
-    /// That somebody listens does not prove that a daemon runs: one that is stopped listens too, and a child that
-    /// a dead daemon was just starting has its socket for a moment.
+    /// A listening socket does not prove that a daemon runs: a daemon that is stopped listens too, and a
+    /// child that a dead daemon was just starting has its socket for a moment.
     ///
     /// # Errors
-    /// Nobody listens, or whoever does is [`ClientError::Mute`].
+    /// No process listens, or the one that does is [`ClientError::Mute`].
     pub fn ping(&self) -> Result<Ping, ClientError> {
         let failed = |error: io::Error| {
             if timed_out(&error) { ClientError::Mute(self.mute()) } else { ClientError::Broken(error) }
@@ -108,24 +108,24 @@ impl Client {
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
-    /// Where the daemon is now, as far as it is known.
+    /// Returns where the daemon is now, as far as is known.
     fn address(&self) -> PathBuf {
         let place = self.home.as_deref().and_then(Place::read);
         place.map_or_else(|| self.socket.clone(), |place| place.socket)
     }
 
-    /// Asks for what is at an address, whatever that is: for tests, and for what this version does not know.
+    /// Gets whatever is at an address: for tests, and for what this version does not know.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.whole("GET", path, None)
     }
 
-    /// Asks an endpoint, and reads its answer.
+    /// Asks an endpoint and reads its answer.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn ask<T, E>(&self, call: &Call<E>) -> Result<T, ClientError>
     where
         T: DeserializeOwned,
@@ -134,11 +134,11 @@ impl Client {
         serde_json::from_slice(&self.text(call)?).map_err(ClientError::Garbled)
     }
 
-    /// Asks an endpoint for what must not be done twice: only who has answered a ping on the same connection is asked. Where
-    /// nobody has, nothing was asked, and that is [`ClientError::Down`].
+    /// Asks an endpoint for something that must not be done twice: only a daemon that has answered a ping on
+    /// the same connection is asked. If none has, nothing was asked, and the error is [`ClientError::Down`].
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks after that, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks after that, or the daemon refuses.
     pub fn ask_once<T, E>(&self, call: &Call<E>) -> Result<T, ClientError>
     where
         T: DeserializeOwned,
@@ -163,18 +163,18 @@ impl Client {
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
-    /// Asks an endpoint, and leaves the text of its answer to the caller, who may borrow from it.
+    /// Asks an endpoint and returns the text of its answer, so that the caller can borrow from it.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn text<E: Endpoint>(&self, call: &Call<E>) -> Result<Vec<u8>, ClientError> {
         self.send(call)?.whole().map_err(ClientError::from)
     }
 
-    /// Asks an endpoint, and follows its answer line by line, for as long as that lasts.
+    /// Asks an endpoint and follows its answer line by line, for as long as that lasts.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn lines<E: Endpoint>(
         &self,
         call: &Call<E>,
@@ -182,11 +182,11 @@ impl Client {
         self.send(call).map(|body| BufReader::new(body).lines())
     }
 
-    /// The same for whoever waits for days: a daemon that is silent is not asked after, so that nothing is woken where
-    /// nothing happens. Its end is the end of the lines; one that is stopped is not noticed here.
+    /// Does the same for a client that waits for days: a silent daemon is not pinged, so that nothing wakes
+    /// up while nothing happens. When the daemon ends, so do the lines; a daemon that is stopped is not noticed here.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn patient_lines<E: Endpoint>(
         &self,
         call: &Call<E>,
@@ -196,10 +196,10 @@ impl Client {
         Ok(BufReader::new(body).lines())
     }
 
-    /// The same, with something that ends the answer when it is dropped, from whatever thread.
+    /// Does the same, and returns a value that ends the answer when it is dropped, on any thread.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn held_lines<E: Endpoint>(
         &self,
         call: &Call<E>,
@@ -210,10 +210,10 @@ impl Client {
         Ok((held, BufReader::new(body).lines()))
     }
 
-    /// The same, with what is said of the answer beside its lines.
+    /// Does the same, and returns what the answer's head says.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn told_lines<E: Endpoint>(
         &self,
         call: &Call<E>,
@@ -223,10 +223,10 @@ impl Client {
         Ok((rest, BufReader::new(body).lines()))
     }
 
-    /// Follows what is at an address line by line, whatever that is: for tests, and for what this version does not know.
+    /// Follows whatever is at an address line by line: for tests, and for what this version does not know.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn follow(
         &self,
         path: &str,
@@ -234,16 +234,16 @@ impl Client {
         self.open("GET", path, None).map(|body| BufReader::new(body).lines())
     }
 
-    /// Sends a request; the head of its answer is read.
+    /// Sends a request and reads the head of its answer.
     pub(crate) fn send<E: Endpoint>(&self, call: &Call<E>) -> Result<BodyReader<Watched>, ClientError> {
         let body = call.body().map_err(ClientError::Garbled)?;
         self.open(E::DESCRIPTION.method.word(), call.address(), body)
     }
 
-    /// Says something to an address, whatever is there: for tests, and for what this version does not know.
+    /// Posts to an address, whatever is there: for tests, and for what this version does not know.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
         let body = serde_json::to_vec(body).map_err(ClientError::Garbled)?;
         self.whole("POST", path, Some(&body))
@@ -271,8 +271,8 @@ impl Client {
         answer(BufReader::new(stream)).map_err(|error| written.err().unwrap_or(error))?
     }
 
-    /// Connects where the home says its daemon is. A place that its daemon left behind is not the last word, nor is
-    /// one outside of the home where no daemon has that: then another home's daemon may listen there.
+    /// Connects where the home says its daemon is. An address that its daemon left behind is not final, nor
+    /// is one outside of the home if no daemon holds the home: another home's daemon may listen there.
     fn connect(&self) -> Result<UnixStream, ClientError> {
         let written = self.home.as_deref().and_then(Place::read).map(|place| place.socket);
         match written.as_deref().map(connect) {
@@ -285,7 +285,7 @@ impl Client {
         let nobody = self.home.as_ref().filter(elsewhere).is_some_and(|home| !place::is_held(home));
         let connected = if nobody { Err(io::ErrorKind::NotFound.into()) } else { connect(&self.socket) };
         connected.map_err(|source| match timed_out(&source) {
-            // Whoever listens and takes no connection for so long has a full queue of them.
+            // A daemon that listens but accepts no connection for this long has a full queue.
             true => ClientError::Mute(self.mute()),
             false if stranger(&source).is_some() => source.into(),
             false => ClientError::Down { socket: self.socket.clone(), source },
@@ -333,7 +333,7 @@ fn stranger(error: &io::Error) -> Option<&Stranger> {
     error.get_ref()?.downcast_ref()
 }
 
-/// Whoever makes a folder first can listen in it. What a request has in it is told to our own daemon only.
+/// Any user who creates a folder first can listen in it, so requests go only to our own daemon.
 fn only_ours(stream: UnixStream, socket: &Path) -> io::Result<UnixStream> {
     let other = Other::of(&stream)?;
     if other.is_own() {
@@ -343,7 +343,7 @@ fn only_ours(stream: UnixStream, socket: &Path) -> io::Result<UnixStream> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, stranger))
 }
 
-/// The answer's body, or what was refused.
+/// Returns the answer's body, or the refusal.
 fn answer<R: Read>(mut from: BufReader<R>) -> io::Result<Result<BodyReader<R>, ClientError>> {
     let head = http::read_head(&mut from)?;
     let status = head.status;
@@ -356,7 +356,7 @@ fn answer<R: Read>(mut from: BufReader<R>) -> io::Result<Result<BodyReader<R>, C
     Ok(Err(ClientError::Refused(Box::new(refusal(status, &text)))))
 }
 
-/// The error object, or a stand-in where something else than our daemon answered.
+/// Returns the error object, or a substitute if something other than our daemon answered.
 fn refusal(status: u16, text: &str) -> ErrorBody {
     serde_json::from_str::<ErrorEnvelope>(text).map_or_else(
         |_| ErrorBody::new(ErrorKind::Failed, format!("the daemon answered {status}: {}", text.trim())),

@@ -23,7 +23,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [ErrorKind; 11] = [
         ErrorKind::Failed,
         ErrorKind::NotFound,
@@ -38,7 +38,7 @@ impl ErrorKind {
         ErrorKind::Timeout,
     ];
 
-    /// The word in the error object.
+    /// Returns the word in the error object.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl ErrorKind {
         }
     }
 
-    /// The exit code of the command.
+    /// Returns the exit code of the command.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
@@ -72,7 +72,7 @@ impl ErrorKind {
         }
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -102,13 +102,13 @@ pub struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// An error with a message only.
+    /// Creates an error with only a message.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> ErrorBody {
         ErrorBody { kind, message: message.into(), hint: None, holder: None }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> ErrorBody {
         ErrorBody { hint: Some(hint.into()), ..self }

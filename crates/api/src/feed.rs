@@ -1,6 +1,6 @@
 //! What `GET /v1/feed` sends: a snapshot in parts, then every change of a session with its revision.
 //!
-//! A revision is `GENERATION.NUMBER`. Numbers grow within a generation; a daemon that starts begins another one.
+//! A revision is `GENERATION.NUMBER`. Numbers grow within a generation; a daemon that starts begins a new one.
 
 use crate::object::Session;
 use crate::word::Activity;

@@ -6,23 +6,23 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// What it says of a list.
+    /// What it says about a list.
     pub(crate) rest: Rest,
     body: Body,
 }
 
-/// What is said of a list beside its rows.
+/// What is said about a list in addition to its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rest {
-    /// How many rows there would be, if not only some were asked for.
+    /// How many rows there would be if all were asked for.
     pub total: Option<u64>,
-    /// Where they were not all counted: there are more than this.
+    /// Set if they were not all counted: there are more than this.
     pub more_than: Option<u64>,
-    /// How many of them were looked through.
+    /// How many of them were searched.
     pub indexed: Option<u64>,
     /// The number from which on no event was forgotten.
     pub complete_from: Option<u64>,
-    /// When that event was.
+    /// When that event happened.
     pub complete_since: Option<String>,
 }
 
@@ -45,12 +45,12 @@ pub(crate) fn write_request(
     to.write_all(&request(method, path, body, "connection: close\r\n"))
 }
 
-/// The same, with another request to follow on the connection.
+/// Writes a request that another one will follow on the same connection.
 pub(crate) fn write_first_request(to: &mut impl Write, method: &str, path: &str) -> io::Result<()> {
     to.write_all(&request(method, path, None, ""))
 }
 
-/// A request in one piece: where it fits, the daemon reads it in one go.
+/// Returns a request in one piece, which the daemon reads in one go if it fits.
 fn request(method: &str, path: &str, body: Option<&[u8]>, fields: &str) -> Vec<u8> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: pinfold\r\n{fields}");
     if let Some(body) = body {
@@ -106,10 +106,10 @@ fn malformed(what: &str) -> io::Error {
 /// The body of an answer, whatever its encoding.
 pub(crate) struct BodyReader<R> {
     from: BufReader<R>,
-    /// What its head says of a list.
+    /// What its head says about a list.
     pub(crate) rest: Rest,
     body: Body,
-    /// What is left of the present chunk.
+    /// How much is left of the present chunk.
     chunk: u64,
 }
 
@@ -118,20 +118,20 @@ impl<R: Read> BodyReader<R> {
         BodyReader { from, rest: head.rest, body: head.body, chunk: 0 }
     }
 
-    /// Passes over what is left of it; what follows is the next answer.
+    /// Skips the rest of it; what follows is the next answer.
     pub(crate) fn passed(mut self) -> io::Result<BufReader<R>> {
         io::copy(&mut self, &mut io::sink())?;
         Ok(self.from)
     }
 
-    /// What it is read from.
+    /// Returns the stream that it is read from.
     pub(crate) fn stream(&mut self) -> &mut R {
         self.from.get_mut()
     }
 
-    /// All of it.
+    /// Reads all of it.
     pub(crate) fn whole(mut self) -> io::Result<Vec<u8>> {
-        // Where its length is known, room is made once. An absurd one is not believed.
+        // If its length is known, memory is reserved once. An absurd length is not believed.
         let room = if let Body::Length(length) = self.body { length.min(LARGEST_ROOM) } else { 0 };
         let mut text = Vec::with_capacity(usize::try_from(room).unwrap_or(0));
         self.read_to_end(&mut text)?;
@@ -140,7 +140,7 @@ impl<R: Read> BodyReader<R> {
 
     fn next_chunk(&mut self) -> io::Result<()> {
         let line = read_line(&mut self.from)?;
-        // Between two chunks stands an empty line.
+        // There is an empty line between two chunks.
         let line = if line.is_empty() { read_line(&mut self.from)? } else { line };
         let size = line.split(';').next().unwrap_or_default().trim();
         self.chunk = u64::from_str_radix(size, 16).map_err(|_| malformed("chunk"))?;

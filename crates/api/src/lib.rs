@@ -1,6 +1,6 @@
 //! What the daemon and its clients say to each other: objects, errors and their exit codes, units, a client.
 //!
-//! The objects are those of the documentation, field by field; nothing here decides anything.
+//! The objects are the documented ones, field by field; nothing here decides anything.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -26,5 +26,5 @@ pub use name::{Name, NotAName};
 pub use place::Place;
 pub use watched::Mute;
 
-/// The version of the API: the `v1` that all addresses begin with.
+/// The version of the API: the `v1` at the beginning of all addresses.
 pub const VERSION: u32 = 1;

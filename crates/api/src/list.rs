@@ -1,4 +1,4 @@
-//! Lists of any length, an object at a time: nobody has to have all of one in memory.
+//! Lists of any length, one object at a time: neither side has to have a whole list in memory.
 
 use crate::client::{Client, ClientError};
 use crate::endpoint::{Call, Endpoint, List};
@@ -8,14 +8,15 @@ use std::fmt;
 use std::io::{self, BufReader, Write};
 use std::marker::PhantomData;
 
-/// So much of a list is passed on at once.
+/// How much of a list is passed on at once.
 const PIECE: usize = 64 << 10;
 
 impl Client {
-    /// Asks for a list and hands over one object after the other, as they come. Returns what is said of it beside that.
+    /// Asks for a list and hands over one object after the other, as they come. Returns what the head says about it.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses. What was handed over before is as good as ever.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses. What was handed over before
+    /// remains valid.
     pub fn each<T, E>(&self, call: &Call<E>, take: impl FnMut(T)) -> Result<Rest, ClientError>
     where
         T: DeserializeOwned,
@@ -29,10 +30,11 @@ impl Client {
         read.map(|()| rest).map_err(broken_or_garbled)
     }
 
-    /// Asks for a list and passes its text on, as it comes. Returns what is said of it beside that.
+    /// Asks for a list and passes its text on, as it comes. Returns what the head says about it.
     ///
     /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses. A writer that takes no more is no error.
+    /// The daemon does not answer, the connection breaks, or the daemon refuses. A writer that takes no more
+    /// is not an error.
     pub fn pass_on<E: Endpoint>(&self, call: &Call<E>, to: &mut impl Write) -> Result<Rest, ClientError> {
         let mut body = self.send(call)?;
         let rest = std::mem::take(&mut body.rest);

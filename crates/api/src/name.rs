@@ -15,7 +15,7 @@ pub struct Name(String);
 pub struct NotAName(String);
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

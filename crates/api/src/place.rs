@@ -1,8 +1,8 @@
-//! Where a home's daemon is: a small file in the home that its daemon writes and everybody else reads.
+//! Where a home's daemon is: a small file in the home, written by its daemon and read by all clients.
 //!
-//! A login, cron, `su` and ssh differ in where they look for sockets; the home is the same for all of them. Who has
-//! the home is another question, and only the kernel answers it: the flocks on the home's folder and on `daemon.lock`.
-//! A file can be removed under its daemon; the folder cannot.
+//! A login, cron, `su` and ssh look for sockets in different places; the home is the same for all of them.
+//! Which process has the home is another question that only the kernel answers: the flocks on the home's
+//! folder and on `daemon.lock`. A file can be removed under its daemon; the folder cannot.
 
 use pinfold_kernel::proc;
 use pinfold_kernel::proc::fdinfo::{Flock, flock};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "daemon.place";
 /// The file in a home whose flock makes its daemon the only one.
 const LOCK: &str = "daemon.lock";
-/// What every daemon is called, also one that did not sign the lock.
+/// The name of every daemon's program, even of one that did not sign the lock.
 const PROGRAM: &str = "pinfold";
 
 /// Where a daemon is.
@@ -33,23 +33,23 @@ pub struct Place {
 }
 
 impl Place {
-    /// What the home says. A missing or torn file says nothing, nor does one that was written for another home or
-    /// names a socket of another user.
+    /// Reads what the home says. A missing or torn file says nothing, nor does one that was written for
+    /// another home or names a socket of another user.
     ///
     /// It may have outlived its daemon, so it proves nothing: it only says where to ask.
     #[must_use]
     pub fn read(home: &Path) -> Option<Place> {
         let (place, of) = Place::from_bytes(&std::fs::read(home.join(FILE)).ok()?)?;
         let (socket, home) = (std::fs::metadata(&place.socket).ok()?, std::fs::metadata(home).ok()?);
-        // A home that was copied has the note of another one's daemon.
+        // A copied home has the file of another home's daemon.
         let ours = of == (home.dev(), home.ino()) && socket.uid() == home.uid();
         (ours && socket.file_type().is_socket()).then_some(place)
     }
 
-    /// Says where the daemon is. Whoever reads meanwhile sees the file of before, or this one.
+    /// Writes where the daemon is. A client that reads meanwhile sees the old file or this one.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn write(&self, home: &Path) -> io::Result<()> {
         let of = std::fs::metadata(home)?;
         let new = home.join(format!("{FILE}.new"));
@@ -58,12 +58,12 @@ impl Place {
         std::fs::rename(&new, home.join(FILE))
     }
 
-    /// The daemon that wrote it goes.
+    /// Removes the file when its daemon goes.
     pub fn remove(home: &Path) {
         _ = std::fs::remove_file(home.join(FILE));
     }
 
-    /// The home is told by its device and inode.
+    /// The home is identified by its device and inode.
     fn to_bytes(&self, home: (u64, u64)) -> Vec<u8> {
         let mut bytes = format!("{} {} {}\n", self.pid, home.0, home.1).into_bytes();
         bytes.extend_from_slice(self.socket.as_os_str().as_bytes());
@@ -71,7 +71,7 @@ impl Place {
         bytes
     }
 
-    /// A path may have any byte in it but 0, a newline too: the last one ends the file.
+    /// A path may contain any byte but 0, even a newline: the last one ends the file.
     fn from_bytes(bytes: &[u8]) -> Option<(Place, (u64, u64))> {
         let bytes = bytes.strip_suffix(b"\n")?;
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
@@ -83,8 +83,8 @@ impl Place {
     }
 }
 
-/// The process that has a home, by the kernel's word: it has the lock. Nothing where that process cannot be seen from
-/// here, or is gone.
+/// Returns the process that has a home, according to the kernel: it holds the lock. `None` if it cannot be
+/// seen from here or is gone.
 #[must_use]
 pub fn holder(home: &Path) -> Option<u32> {
     let written = std::fs::read(home.join(FILE)).ok().and_then(|bytes| Place::from_bytes(&bytes));
@@ -97,7 +97,7 @@ pub fn holder(home: &Path) -> Option<u32> {
     })
 }
 
-/// What a daemon has the exclusive flocks on. One of the version before has only that on the file.
+/// Returns what a daemon holds exclusive flocks on. A daemon of the previous version has only the one on the file.
 #[must_use]
 pub fn locks(home: &Path) -> [PathBuf; 2] {
     [home.join(LOCK), home.to_owned()]
@@ -107,7 +107,7 @@ fn processes() -> impl Iterator<Item = u32> {
     proc::pids().unwrap_or_default().into_iter()
 }
 
-/// Whether a process has the exclusive flock on a file. Whoever waits for it has the file open too.
+/// Whether a process holds the exclusive flock on a file. A process that waits for it has the file open, too.
 fn holds(pid: u32, lock: (u64, u64)) -> bool {
     has_flock(pid, lock, |flock| flock == Flock::Exclusive)
 }
@@ -123,10 +123,10 @@ fn has_flock(pid: u32, lock: (u64, u64), is_it: impl Fn(Flock) -> bool) -> bool 
     })
 }
 
-/// Writes into the lock who has it: the daemon that just took it.
+/// Writes into the lock which process holds it: the daemon that just took it.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn sign(lock: impl AsFd) -> io::Result<()> {
     let own = process::own().map_err(io::Error::other)?;
     let text = serde_json::to_vec(&own).map_err(io::Error::other)?;
@@ -135,7 +135,7 @@ pub fn sign(lock: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// A process that has a home's lock and is not a daemon.
+/// A process that holds a home's lock but is not a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Squatter {
     /// Its pid.
@@ -144,8 +144,8 @@ pub struct Squatter {
     pub command: String,
 }
 
-/// Who keeps every daemon out of a home, although it is none: it has the lock, did not sign it, and is not called
-/// after `pinfold`. Looks at every process: for when nothing answers.
+/// Returns the process that keeps every daemon out of a home although it is not one: it holds the lock, did
+/// not sign it, and is not called `pinfold`. Looks at every process, so it is for when nothing answers.
 #[must_use]
 pub fn squatter(home: &Path) -> Option<Squatter> {
     let signed = std::fs::read(home.join(LOCK)).ok();
@@ -162,12 +162,11 @@ pub fn squatter(home: &Path) -> Option<Squatter> {
     Some(Squatter { pid, command: proc::command(pid) })
 }
 
-/// Whether a daemon has the home. It is looked at for a moment, with a shared lock: a daemon that starts just then
-/// tries again.
+/// Whether a daemon has the home. This takes a shared lock for a moment: a daemon that starts just then tries again.
 #[must_use]
 pub fn is_held(home: &Path) -> bool {
     use rustix::fs::{FlockOperation, flock};
-    // Whatever a directory has under this name, opening it neither waits nor follows.
+    // Whatever a directory has under this name, opening it neither waits nor follows a link.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     locks(home).iter().any(|lock| {
         rustix::fs::open(lock, flags, Mode::empty())
@@ -188,7 +187,7 @@ mod tests {
             assert_eq!(Place::from_bytes(&bytes), Some((place, (7, 8))));
             for cut in 0..bytes.len() - 1 {
                 let torn = Place::from_bytes(&bytes[..cut]);
-                // A newline in a path may end a piece of it; that piece is no socket.
+                // A newline in a path may end a piece of it; that piece is not a socket.
                 assert!(torn.is_none() || path.contains(&b'\n'), "{cut}");
             }
         }

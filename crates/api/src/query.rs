@@ -1,4 +1,4 @@
-//! What a request asks for behind the `?`. What is not there is left out; a daemon passes over what it does not know.
+//! What a request asks for after the `?`. Fields that are not set are left out; a daemon ignores what it does not know.
 
 use crate::{units, word};
 use schemars::JsonSchema;
@@ -130,7 +130,7 @@ pub struct Messages {
 #[serde(default)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Patience {
-    // Not at all where it is left out, for ever where it is empty.
+    // Not at all if it is left out, forever if it is empty.
     pub wait: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! What clients ask for.
 //!
-//! Words are strings here, which the daemon reads at its door: what it says of a wrong one names the right ones. The
-//! schema lists them.
+//! Words are strings here, which the daemon parses on arrival: its error for a wrong one names the right
+//! ones. The schema lists them.
 
 use crate::units;
 use crate::word::Mode;

@@ -1,9 +1,9 @@
-//! Moments as they stand in objects: RFC 3339, written in UTC to the millisecond. The calendar is jiff's.
+//! Moments as they appear in objects: RFC 3339, written in UTC to the millisecond. The calendar is jiff's.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// Writes milliseconds since 1970.
+/// Writes a moment given in milliseconds since 1970.
 ///
 /// ```
 /// assert_eq!(pinfold_api::time::rfc3339(951_827_696_001), "2000-02-29T12:34:56.001Z");
@@ -14,7 +14,7 @@ pub fn rfc3339(ms: u64) -> String {
     format!("{:.3}", at.unwrap_or(Timestamp::MAX))
 }
 
-/// Reads a moment, as milliseconds since 1970: `2026-11-15T18:00:00Z`, `2026-11-15T19:00:00.5+01:00`.
+/// Parses a moment, as milliseconds since 1970: `2026-11-15T18:00:00Z`, `2026-11-15T19:00:00.5+01:00`.
 #[must_use]
 pub fn moment(text: &str) -> Option<i64> {
     let text = text.trim();
@@ -22,33 +22,33 @@ pub fn moment(text: &str) -> Option<i64> {
     Some(at.as_millisecond())
 }
 
-/// The calendar also knows shorter ways to write a moment, which RFC 3339 does not.
+/// Whether it has all parts: jiff also accepts shorter forms, which are not RFC 3339.
 fn is_whole(text: &str) -> bool {
     let marks = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
     marks.into_iter().all(|(at, mark)| text.as_bytes().get(at) == Some(&mark))
 }
 
-/// The first millisecond of the local day that a moment is in.
+/// Returns the first millisecond of the local day that a moment is in.
 #[must_use]
 pub fn midnight(millis: i64) -> i64 {
     let day = local(millis).and_then(|zoned| zoned.start_of_day().ok());
     day.map_or(millis - millis.rem_euclid(DAY), |day| day.timestamp().as_millisecond())
 }
 
-/// The first millisecond of the local day after.
+/// Returns the first millisecond of the next local day.
 #[must_use]
 pub fn next_midnight(millis: i64) -> i64 {
     let next = local(millis).and_then(|zoned| zoned.tomorrow().ok()?.start_of_day().ok());
     next.map_or(millis - millis.rem_euclid(DAY) + DAY, |day| day.timestamp().as_millisecond())
 }
 
-/// The local day that a moment is in: `2026-11-17`.
+/// Returns the local day that a moment is in: `2026-11-17`.
 #[must_use]
 pub fn local_day(millis: i64) -> String {
     local(millis).map(|zoned| zoned.date().to_string()).unwrap_or_default()
 }
 
-/// A day without a change of the clocks.
+/// The length of a day without a change of the clocks.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 fn local(millis: i64) -> Option<Zoned> {

@@ -22,20 +22,20 @@ pub enum NotAQuantity {
     NoUnit {
         /// What was written.
         text: String,
-        /// What may stand behind it.
+        /// The units that may follow it.
         units: &'static str,
     },
-    /// Something else.
+    /// It is something else.
     #[error("`{text}` is not a {what}: write a number with {units}")]
     Malformed {
         /// What was written.
         text: String,
-        /// What was wanted.
+        /// What was expected.
         what: &'static str,
-        /// What may stand behind the number.
+        /// The units that may follow the number.
         units: &'static str,
     },
-    /// A number that is too large.
+    /// The number is too large.
     #[error("`{text}` is too large")]
     TooLarge {
         /// What was written.
@@ -43,10 +43,10 @@ pub enum NotAQuantity {
     },
 }
 
-/// Reads a duration: `250ms`, `10s`, `5m` (or `5min`), `2h`, `7d`.
+/// Parses a duration: `250ms`, `10s`, `5m` (or `5min`), `2h`, `7d`.
 ///
 /// # Errors
-/// Anything else; a bare number names the units.
+/// Anything else; for a bare number the error names the units.
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,10 +67,10 @@ pub fn duration(text: &str) -> Result<Duration, NotAQuantity> {
     quantity(text, digits, ("duration", DURATIONS), factor, whole).map(Duration::from_millis)
 }
 
-/// Reads a size: `512M`, `2G`, `1.5G`, and `512MB` or `2GiB` for the same; a unit is 1024 of the one below.
+/// Parses a size: `512M`, `2G`, `1.5G`, and `512MB` or `2GiB` for the same; each unit is 1024 of the one below.
 ///
 /// # Errors
-/// Anything else; a bare number names the units.
+/// Anything else; for a bare number the error names the units.
 ///
 /// ```
 /// assert_eq!(pinfold_api::units::size("1.5G"), pinfold_api::units::size("1536MiB"));
@@ -90,7 +90,7 @@ pub fn size(text: &str) -> Result<u64, NotAQuantity> {
     quantity(text, digits, ("size", SIZES), factor, decimal)
 }
 
-/// A number of up to three decimals, in units.
+/// Parses a number with up to three decimals and multiplies it by the unit.
 fn decimal(number: &str, factor: u64) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
@@ -98,10 +98,10 @@ fn decimal(number: &str, factor: u64) -> Option<u64> {
     whole.checked_add(thousandths * (factor >> 10) * 1024 / 1000)
 }
 
-/// Reads an amount of money, in billionths of a dollar: `5USD`, `0.50USD`.
+/// Parses an amount of money, in billionths of a dollar: `5USD`, `0.50USD`.
 ///
 /// # Errors
-/// Anything else; a bare number names the unit.
+/// Anything else; for a bare number the error names the unit.
 pub fn money(text: &str) -> Result<u64, NotAQuantity> {
     let (units, malformed) = (AMOUNTS, || text.to_owned());
     let numeric = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -121,7 +121,7 @@ pub fn money(text: &str) -> Result<u64, NotAQuantity> {
     sum.ok_or_else(|| NotAQuantity::TooLarge { text: malformed() })
 }
 
-/// Writes an amount so that it can be read again.
+/// Writes an amount so that it can be parsed again.
 #[must_use]
 pub fn money_text(billionths: u64) -> String {
     let part = format!("{:09}", billionths % 1_000_000_000);
@@ -130,7 +130,7 @@ pub fn money_text(billionths: u64) -> String {
     if part.is_empty() { format!("{dollars}USD") } else { format!("{dollars}.{part:0<2}USD") }
 }
 
-/// Writes a duration so that it can be read again, in the largest unit that it is a whole number of.
+/// Writes a duration so that it can be parsed again, in the largest unit that gives a whole number.
 #[must_use]
 pub fn duration_text(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -138,14 +138,14 @@ pub fn duration_text(duration: Duration) -> String {
     whole(millis, &units).unwrap_or_else(|| "0s".to_owned())
 }
 
-/// Writes a size so that it can be read again; what is not a whole number of KiB is rounded up to one.
+/// Writes a size so that it can be parsed again; anything but a whole number of KiB is rounded up to one.
 #[must_use]
 pub fn size_text(bytes: u64) -> String {
     let units = [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
     whole(bytes.next_multiple_of(1 << 10), &units).unwrap_or_else(|| "0K".to_owned())
 }
 
-/// A number above 0 in the first unit that it is a whole number of.
+/// Writes a number above 0 in the first unit that gives a whole number.
 fn whole(number: u64, units: &[(&str, u64)]) -> Option<String> {
     let (unit, factor) = units.iter().find(|(_, factor)| number > 0 && number.is_multiple_of(*factor))?;
     Some(format!("{}{unit}", number / factor))

@@ -1,24 +1,25 @@
-//! A connection whose daemon is asked for a sign of life, on a second one, whenever nothing has come for a while.
+//! A connection whose daemon is pinged, on a second one, whenever nothing has come for a while.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A daemon that lives answers a ping within this.
+/// A living daemon answers a ping within this time.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// An answer that has not come after this is first asked after: nearly all come sooner, and cost no second request.
+/// The time after which a missing answer is first followed by a ping: nearly all come sooner, and cost no second request.
 const FIRST: Duration = Duration::from_millis(500);
-/// From then on so often. With the time for the answer that makes less than 10 s.
+/// How often to ping after that. With the time for the answer this makes less than 10 s.
 const EVERY: Duration = Duration::from_secs(4);
-/// A daemon whose socket is gone makes another within 2 s; so often in a row nobody listens at all.
+/// A daemon whose socket is gone creates another within 2 s; after this many failures in a row no daemon
+/// listens at all.
 const NOBODY: u32 = 3;
 
-/// A daemon that has its home's lock, so lives, and does not answer.
+/// A daemon that holds its home's lock, so is alive, but does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the daemon{} lives and has not answered for {} s", named(*pid), ANSWERS_WITHIN.as_secs())]
 pub struct Mute {
-    /// Its process, where it can be seen from here.
+    /// Its pid, if it can be seen from here.
     pub pid: Option<u32>,
     /// Where it was asked.
     pub socket: PathBuf,
@@ -28,30 +29,30 @@ fn named(pid: Option<u32>) -> String {
     pid.map_or_else(|| " (of another pid namespace)".to_owned(), |pid| format!(" (pid {pid})"))
 }
 
-/// What came of asking a daemon for a sign of life.
+/// The result of asking a daemon for a sign of life.
 pub(crate) enum Sign {
     /// It answered.
     Life,
-    /// It lives and does not answer.
+    /// It is alive but does not answer.
     Mute(Mute),
-    /// Nobody listens there.
+    /// No process listens there.
     Nobody,
 }
 
-/// Asks after a daemon, on a connection of its own.
+/// Pings a daemon on a separate connection.
 pub(crate) trait AskAfter: std::fmt::Debug + Send {
     /// Asks for a sign of life.
     fn sign(&self) -> Sign;
-    /// What is said of a daemon that does not answer.
+    /// Returns what to report about a daemon that does not answer.
     fn mute(&self) -> Mute;
 }
 
-/// One connection.
+/// A connection to a daemon that is watched.
 #[derive(Debug)]
 pub(crate) struct Watched {
     stream: UnixStream,
     client: Box<dyn AskAfter>,
-    /// How often in a row nobody listened where the daemon was asked.
+    /// How often in a row no process listened where the daemon was asked.
     nobody: u32,
 }
 
@@ -62,22 +63,22 @@ impl Watched {
         Ok(Watched { stream, client, nobody: 0 })
     }
 
-    /// Waits for as long as the connection is open, and asks after nobody.
+    /// Waits for as long as the connection is open, without pings.
     pub(crate) fn be_patient(&mut self) -> io::Result<()> {
         self.stream.set_read_timeout(None)
     }
 
-    /// The same connection for whoever may end it.
+    /// Returns the same connection, for a caller that may end it.
     pub(crate) fn hold(&self) -> io::Result<UnixStream> {
         self.stream.try_clone()
     }
 
-    /// Nothing has come for a while: an error where the daemon does not run.
+    /// Nothing has come for a while: fails if the daemon does not run.
     fn ask_after(&mut self) -> io::Result<()> {
         match self.client.sign() {
             Sign::Life => self.nobody = 0,
             Sign::Mute(mute) => return Err(io::Error::other(mute)),
-            // It goes, or listens elsewhere in a moment. While this connection is open there is somebody.
+            // It is going, or will listen elsewhere in a moment. While this connection is open there is a daemon.
             Sign::Nobody => {
                 self.nobody += 1;
                 if self.nobody >= NOBODY {
@@ -99,7 +100,7 @@ impl Watched {
     }
 }
 
-/// Whether the time that was set for a socket is up.
+/// Whether the time-out of a socket has passed.
 pub(crate) fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

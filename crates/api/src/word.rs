@@ -1,9 +1,9 @@
-//! The words that stand in objects: states, modes, kinds, verdicts. Those of events are the core's
-//! ([`EventKind`]): they are stored as they are told.
+//! The words in objects: states, modes, kinds, verdicts. Those of events are the core's ([`EventKind`]): they
+//! are reported as they are stored.
 //!
-//! A client reads whole lists of objects. A newer daemon may have a word that this version does not know, and one such
-//! word must not make a list unreadable: so every kind of word that is read has the arm `Other`, which keeps it as it
-//! came. The daemon writes none but those that are named, and the OpenAPI document lists them.
+//! A client reads whole lists of objects. A newer daemon may have a word that this version does not know, and
+//! one such word must not make a list unreadable: so every kind of word that is read has the arm `Other`,
+//! which keeps it as it came. The daemon writes only those that are named, and the OpenAPI document lists them.
 
 pub use pinfold_core::EventKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Makes an enum of words: each variant beside the word that stands for it.
+/// Makes an enum of words: each variant next to its word.
 macro_rules! words {
     ($(
         $(#[$meta:meta])*
@@ -28,10 +28,10 @@ macro_rules! words {
         }
 
         impl $Name {
-            /// All words that this version knows.
+            /// All words known to this version.
             pub const WORDS: &[&str] = &[$($word),+];
 
-            /// The word as it stands in an object.
+            /// Returns the word as it is written in an object.
             #[must_use]
             pub fn word(&self) -> &str {
                 match self {
@@ -84,7 +84,7 @@ macro_rules! words {
     )+};
 }
 
-/// Reads a word, which is not copied where it is known.
+/// Reads a word, without a copy if it is known.
 struct Word<T>(PhantomData<T>);
 
 impl<T: for<'a> From<&'a str>> de::Visitor<'_> for Word<T> {
@@ -100,7 +100,7 @@ impl<T: for<'a> From<&'a str>> de::Visitor<'_> for Word<T> {
 }
 
 words! {
-    /// What a session does.
+    /// The state of a session.
     State {
         Idle = "idle",
         Starting = "starting",
@@ -114,7 +114,7 @@ words! {
         Archived = "archived",
         /// Its record cannot be read.
         Damaged = "damaged",
-        /// There is something of it, and the database does not know it.
+        /// Something of it exists, but the database does not know it.
         Unknown = "unknown",
     }
 
@@ -125,7 +125,7 @@ words! {
         Once = "once",
     }
 
-    /// What an agent does.
+    /// What an agent is doing.
     Activity {
         Working = "working",
         Waiting = "waiting",
@@ -134,7 +134,7 @@ words! {
         Unknown = "unknown",
     }
 
-    /// What kind of text something was found in.
+    /// The kind of text that something was found in.
     TextKind {
         Name = "name",
         Message = "message",
@@ -151,7 +151,7 @@ words! {
         Budget = "budget",
     }
 
-    /// How the end of a run is judged.
+    /// The verdict on the end of a run.
     Verdict {
         Clean = "clean",
         Drained = "drained",
@@ -162,7 +162,7 @@ words! {
         Crash = "crash",
     }
 
-    /// By what sums of usage are told apart.
+    /// What sums of usage are grouped by.
     UsageBy {
         Session = "session",
         Account = "account",
@@ -190,24 +190,24 @@ words! {
         Reset = "reset",
     }
 
-    /// Where a message is on its way.
+    /// How far a message has come.
     MessageState {
         Queued = "queued",
         Delivered = "delivered",
         Done = "done",
         Failed = "failed",
-        /// It is not as it was written.
+        /// It was altered since it was written.
         Damaged = "damaged",
     }
 
-    /// Whether the holder of a lock lives.
+    /// Whether the holder of a lock is alive.
     HolderVerdict {
         Alive = "alive",
         Dead = "dead",
         Unknown = "unknown",
     }
 
-    /// What a lock is of.
+    /// What a lock is on.
     LockKind {
         Key = "key",
         Session = "session",
@@ -215,14 +215,14 @@ words! {
         Directory = "directory",
     }
 
-    /// Where a line of output was printed to; a note is our own.
+    /// Where a line of output was printed; a note is our own.
     Stream {
         Stdout = "stdout",
         Stderr = "stderr",
         Note = "note",
     }
 
-    /// What a metric is.
+    /// The kind of a metric.
     MetricKind {
         Counter = "counter",
         Gauge = "gauge",
@@ -231,36 +231,36 @@ words! {
 
 }
 
-/// The states that a client can ask for: those of sessions that the daemon has.
+/// Returns the states that a client can ask for: those of sessions that the daemon has.
 fn of_sessions() -> impl Iterator<Item = &'static str> {
     let odd = [State::Damaged, State::Unknown];
     State::WORDS.iter().copied().filter(move |word| odd.iter().all(|odd| odd.word() != *word))
 }
 
-/// The kinds of events, for a schema. They are examples: verbs of any version write events of theirs into a file that
-/// the daemon takes over word by word.
+/// Returns the schema for kinds of events. They are examples: verbs of any version write their own events
+/// into a file that the daemon takes over word by word.
 pub(crate) fn event_kinds(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "examples": EventKind::WORDS })
 }
 
-/// The states that a client can ask messages for: those that are written.
+/// Returns the states that a client can ask for: those that messages are stored with.
 pub(crate) fn asked_message_states() -> Vec<Option<&'static str>> {
     let written = MessageState::WORDS.iter().filter(|word| **word != MessageState::Damaged.word());
     written.copied().map(Some).chain([None]).collect()
 }
 
-/// The modes that `purge` can be asked for.
+/// Returns the modes that `purge` can be asked for.
 pub(crate) fn purged_modes() -> Vec<Option<&'static str>> {
     Mode::WORDS.iter().copied().chain(["all"]).map(Some).chain([None]).collect()
 }
 
-/// What several states look like, separated by commas.
+/// Returns the pattern for several states, separated by commas.
 pub(crate) fn several_states() -> String {
     let words = of_sessions().collect::<Vec<_>>().join("|");
     format!("^({words})(,({words}))*$")
 }
 
-// What a session is before anything is known of it.
+// What a session is before anything is known about it.
 
 #[expect(clippy::derivable_impls, reason = "a macro makes the words, and marks none of them")]
 impl Default for Mode {

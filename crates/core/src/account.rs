@@ -1,8 +1,9 @@
 //! An account: whether its vendor refuses work, how long, and who tries first when that may be over.
 //!
-//! The first refusal holds all sessions of the account. When the time has come one of them tries, alone; when its turn goes well, the
-//! others follow one after the other. A limit goes on by itself only for sessions that want that; a login only when a person says so.
-//! Everything is a matter of what it is told: the shell says who is there and what time it is.
+//! The first refusal holds every session of the account. When the hold may be over, one session tries alone;
+//! if its turn goes well, the others follow one after the other. After a usage limit only the sessions that
+//! asked for it resume by themselves; after a lost login nothing resumes until a person says so. The account
+//! only knows what it is told: the shell passes in the sessions and the time.
 
 use crate::hold::{Hold, HoldKind};
 use crate::rules::refused;
@@ -12,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A turn that was not refused for so long counts as one that goes well: vendors refuse at once.
+/// A turn that runs this long without being refused counts as a success: vendors refuse at once.
 pub const TRIAL: Duration = Duration::from_secs(120);
-/// One that does not come to its turn within this keeps the next one waiting no longer.
+/// A session that was let through and does not begin its turn within this time no longer delays the next one.
 pub const NEXT: Duration = Duration::from_secs(10);
 
 /// One session of an account, as the shell numbers it.
@@ -22,141 +23,141 @@ pub const NEXT: Duration = Duration::from_secs(10);
 #[serde(transparent)]
 pub struct Member(pub u128);
 
-/// How a session of an account stands.
+/// The state of one session of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Which.
+    /// The session.
     pub member: Member,
-    /// What it would do if it could.
+    /// What it would do next if it could.
     pub wants: Wants,
     /// Whether it goes on by itself when a limit resets.
     pub resumes: bool,
 }
 
-/// What a session would do if it could.
+/// What a session would do next if it could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wants {
     /// Nothing: no message waits.
     Nothing,
-    /// A turn.
+    /// A turn: a message waits.
     Turn,
-    /// It has one.
+    /// It already has a turn.
     AtWork,
 }
 
-/// What is known of one account.
+/// What is known about one account.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Account {
-    /// The vendor's limits, by the vendor's words.
+    /// The vendor's limits, by the vendor's own name for each.
     pub windows: BTreeMap<String, Window>,
-    /// Whether work is refused.
+    /// The hold, while the vendor refuses work.
     pub held: Option<Held>,
-    /// What it spent on a day, by the day's first moment, that does not count because a person said so.
+    /// Money spent on one day, keyed by the start of that day, that a person has excluded from the budget.
     pub waived: Option<(Wall, Money)>,
 }
 
-/// One limit of a vendor's.
+/// One usage limit of a vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Window {
-    /// How much of it is used, in thousandths.
+    /// How much of it is used up, in thousandths.
     pub used: Option<u32>,
     /// When it resets.
     pub resets: Option<Wall>,
-    /// When that was told.
+    /// When the vendor last reported it.
     pub told: Wall,
 }
 
-/// Work is refused.
+/// The vendor refuses work for this account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Why.
+    /// Why it refuses.
     pub kind: HoldKind,
-    /// Since when.
+    /// When the hold began.
     pub since: Wall,
-    /// When it is tried again; none where only a person knows.
+    /// When to try again; `None` if only a person can know.
     pub until: Option<Moment>,
-    /// The limit that was met, in the vendor's word.
+    /// The limit that was reached, by the vendor's name for it.
     #[serde(default)]
     pub window: Option<String>,
-    /// The agent's own words.
+    /// What the agent said, in its own words.
     #[serde(default)]
     pub text: Option<String>,
-    /// How often it was refused in a row.
+    /// How many refusals there were in a row.
     #[serde(default)]
     pub refusals: u32,
-    /// Those that were to try and did not come to a turn: others are next.
+    /// Sessions that were picked to try but did not begin a turn; others are picked before them.
     #[serde(default)]
     pub skipped: BTreeSet<Member>,
-    /// A person said that it goes on.
+    /// Whether a person said to go on.
     #[serde(default)]
     pub go_on: bool,
-    /// How far it has come since.
+    /// How far the account has recovered since.
     #[serde(default)]
     pub stage: Stage,
 }
 
-/// How far an account has come after a refusal.
+/// How far an account has recovered from a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Nobody works.
+    /// No session works.
     #[default]
     Waiting,
-    /// One tries, alone.
+    /// One session tries, alone.
     Trial {
-        /// Which.
+        /// The session that tries.
         member: Member,
-        /// Since when.
+        /// When it was picked.
         since: Moment,
     },
-    /// It works again, and the others follow one after the other.
+    /// Work is accepted again, and the other sessions follow one after the other.
     Open {
-        /// Those that may.
+        /// The sessions that may work.
         passed: BTreeSet<Member>,
-        /// The last of them, and since when.
+        /// The session let through last, and when.
         last: Option<(Member, Moment)>,
     },
 }
 
-/// A refusal, as an agent told it.
+/// A refusal, as reported by an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// Why work was refused.
     pub kind: HoldKind,
-    /// When it ends, as the vendor says.
+    /// When it ends, according to the vendor.
     pub until: Option<Wall>,
-    /// The limit, in the vendor's word.
+    /// The limit that was reached, by the vendor's name for it.
     pub window: Option<String>,
-    /// The agent's own words.
+    /// What the agent said, in its own words.
     pub text: Option<String>,
 }
 
-/// What a refusal is.
+/// What a refusal changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// The account is held from now on.
     Held,
-    /// It was held, and is further.
+    /// The account was held already; the hold is updated.
     Again,
 }
 
 impl Account {
-    /// Notes what the vendor tells of a limit.
+    /// Notes what the vendor reports about one limit.
     pub fn told(&mut self, window: &str, used: Option<u32>, resets: Option<Wall>, now: Now) {
         let known = self.windows.entry(window.to_owned()).or_default();
         *known = Window { used: used.or(known.used), resets: resets.or(known.resets), told: now.wall };
     }
 
-    /// Work was refused.
+    /// Notes that work was refused.
     pub fn refused(&mut self, refused: &Refused, now: Now) -> News {
         let graver = |held: &Held| held.stage == Stage::Waiting && held.kind != HoldKind::Overloaded;
         if refused.kind == HoldKind::Overloaded && self.held.as_ref().is_some_and(graver) {
             return News::Again;
         }
         let before = self.held.take().filter(|held| held.kind == refused.kind);
-        // One that was refused while others already wait only says the same again.
+        // A refusal that arrives while the others already wait repeats what is known.
         let same = before.as_ref().is_some_and(|held| held.stage == Stage::Waiting);
         let in_trial = before.as_ref().is_some_and(|held| matches!(held.stage, Stage::Trial { .. }));
         let refusals = before.as_ref().filter(|_| same || in_trial).map_or(0, |held| held.refusals);
@@ -179,13 +180,13 @@ impl Account {
         if same || in_trial { News::Again } else { News::Held }
     }
 
-    /// When the limit that was met resets, as far as was told before.
+    /// Returns when the limit that was reached resets, if the vendor has reported that before.
     fn resets_of(&self, refused: &Refused) -> Option<Wall> {
         let window = refused.window.as_ref().filter(|_| refused.kind == HoldKind::Limit)?;
         self.windows.get(window)?.resets
     }
 
-    /// A turn of a member went well; says whether that is news.
+    /// Notes that a turn of a member succeeded; returns whether that changed anything.
     pub fn worked(&mut self, member: Member, now: Now) -> bool {
         let Some(held) = &mut self.held else { return false };
         if !matches!(held.stage, Stage::Trial { member: trying, .. } if trying == member) {
@@ -195,7 +196,7 @@ impl Account {
         true
     }
 
-    /// A person says that it goes on, whatever was told.
+    /// Lets the account go on because a person said so, whatever the vendor reported.
     pub fn go_on(&mut self, now: Now) -> bool {
         let Some(held) = &mut self.held else { return false };
         held.go_on = true;
@@ -205,7 +206,8 @@ impl Account {
         true
     }
 
-    /// Stored times of another boot mean nothing, and who tried is not known any more.
+    /// Adjusts a stored hold to a new daemon: times of another boot mean nothing, and it is not known which
+    /// session tried.
     pub fn recovered(&mut self, restarted: bool, now: Now) {
         let Some(held) = &mut self.held else { return };
         if let (true, Some(until)) = (restarted, &mut held.until) {
@@ -221,7 +223,8 @@ impl Account {
         }
     }
 
-    /// Brings it as far as it may be with these sessions, in the order in which they may try. Says whether anything changed.
+    /// Advances the hold as far as these sessions allow; they are listed in the order in which they may try.
+    /// Returns whether anything changed.
     pub fn settle(&mut self, all: &[Standing], now: Now) -> bool {
         let before = self.held.clone();
         while let Some(held) = &mut self.held {
@@ -236,7 +239,7 @@ impl Account {
         self.held != before
     }
 
-    /// What keeps a session from its next turn.
+    /// Returns what keeps a session from its next turn.
     #[must_use]
     pub fn hold_of(&self, name: &str, member: Member, resumes: bool) -> Option<Hold> {
         let held = self.held.as_ref()?;
@@ -255,7 +258,7 @@ impl Account {
         Some(Hold { kind: held.kind, since: held.since, until: held.until, asks, of })
     }
 
-    /// When it has to be settled by the clock alone.
+    /// Returns when the account must be settled again because of the clock alone.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         let held = self.held.as_ref()?;
@@ -268,7 +271,7 @@ impl Account {
 }
 
 impl Held {
-    /// Whether a session goes on by itself.
+    /// Whether a session resumes by itself.
     fn lets(&self, resumes: bool) -> bool {
         match self.kind {
             _ if self.go_on => true,
@@ -299,7 +302,7 @@ impl Held {
             Stage::Trial { member, since } => {
                 let (member, late) = (*member, now.boot.since(since.boot) >= TRIAL);
                 match of(member).map(|one| one.wants) {
-                    // It has no turn any more and did not get through one: somebody else tries.
+                    // Its turn is gone and did not succeed: another session tries.
                     Some(Wants::Nothing) | None => self.stage = Stage::Waiting,
                     Some(Wants::AtWork) if late => self.pass(member, now),
                     Some(Wants::Turn) if late => {
@@ -326,7 +329,7 @@ impl Held {
         }
     }
 
-    /// Whether nobody is kept from anything any more.
+    /// Whether no session is held back any more.
     fn is_over(&self, all: &[Standing]) -> bool {
         let Stage::Open { passed, .. } = &self.stage else { return false };
         all.iter()

@@ -1,4 +1,4 @@
-//! How far an attach has come, as far as the session itself decides that.
+//! How far an attach has come, as far as the session alone decides it.
 
 use crate::decision::Refusal;
 use crate::event::Joins;
@@ -12,18 +12,18 @@ use crate::session::Session;
 pub enum Reached {
     /// This run has the terminal.
     Terminal(RunNumber),
-    /// Something has to happen first.
+    /// Something else has to happen first.
     NotYet,
-    /// The session does not go on by itself.
+    /// The session will not get there by itself.
     Never(Refusal),
-    /// The takeover that was waited for is over, and there is no terminal.
+    /// The takeover it waited for is over, and there is no terminal.
     NoTakeover,
-    /// The guest that was waited for has ended, or could not be started.
+    /// The guest it waited for has ended or could not be started.
     NoGuest,
 }
 
 impl Session {
-    /// Says how far an attach has come.
+    /// Returns how far an attach has come.
     #[must_use]
     pub fn reached(&self, joins: Joins) -> Reached {
         match (&self.life, joins) {
@@ -36,7 +36,7 @@ impl Session {
         if let Some(refusal) = self.unattachable() {
             return Reached::Never(refusal);
         }
-        // A run that is ended for something else hands over to nobody; whoever waits sees where it goes.
+        // A run that ends for another reason is not handed over; the waiting client sees the state that follows.
         let moving = matches!(self.life, Life::Starting { .. } | Life::Stopping { .. });
         match joins {
             Joins::Takeover if !moving && self.live.takeover.is_none() => Reached::NoTakeover,
@@ -45,13 +45,13 @@ impl Session {
         }
     }
 
-    /// Whether the terminal program beside its run is seen to run.
+    /// Whether the terminal program beside the run is known to be running.
     #[must_use]
     pub fn has_guest(&self) -> bool {
         self.guest_here().is_some_and(|guest| guest.stage != GuestStage::Asked)
     }
 
-    /// Why nothing can be attached to, in the states from which a session does not go on by itself.
+    /// Returns why an attach is refused, in the states that a session does not leave by itself.
     pub(crate) fn unattachable(&self) -> Option<Refusal> {
         match self.life {
             Life::Stopped => Some(Refusal::Stopped),

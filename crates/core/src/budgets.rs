@@ -1,33 +1,33 @@
-//! What a session remembers of its ends: the only memory that the restart rules have.
+//! What a session remembers about how its runs ended; the restart rules have no other memory.
 
 use crate::time::Boot;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The counters of one session; a person's `start` or `restart` begins with fresh ones.
+/// The counters of one session; a person's `start` or `restart` resets them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budgets {
     /// Crashes in the current streak.
     pub crashes: u32,
-    /// The soft limit was warned of in this streak.
+    /// Whether the soft limit was already warned about in this streak.
     pub crash_warned: bool,
     /// Clean exits, the newest last.
     pub clean: Window,
-    /// Waits given in the current episode of too many clean exits; 0 outside one.
+    /// Waits in the current episode of too many clean exits; 0 outside an episode.
     pub clean_waits: u32,
     /// Drains, the newest last.
     pub drains: Window,
-    /// The drain loop was warned of in this episode.
+    /// Whether the drain loop was already warned about in this episode.
     pub drain_warned: bool,
     /// Contended exits in a row.
     pub contended: u32,
-    /// Starts in a row that the system refused for now.
+    /// Starts in a row that the system refused for the time being.
     #[serde(default)]
     pub refused: u32,
 }
 
 impl Budgets {
-    /// Forgets what was measured by the clock of another boot; the streak stays.
+    /// Forgets times measured by the clock of another boot; the streak stays.
     pub fn forget_clock(&mut self) {
         self.clean = Window::default();
         self.drains = Window::default();
@@ -39,9 +39,9 @@ impl Budgets {
 pub struct Window(Vec<Boot>);
 
 impl Window {
-    /// Notes one more at `now`, drops what is older than `span`, and counts what is left.
+    /// Notes an exit at `now`, drops those older than `span`, and returns how many are left.
     ///
-    /// Never keeps more than `limit + 1` entries: more are not needed to see that it is exceeded.
+    /// Never keeps more than `limit + 1` entries: that is enough to see that the limit is exceeded.
     pub fn note(&mut self, now: Boot, span: Duration, limit: u32) -> usize {
         self.0.retain(|at| now.since(*at) <= span);
         let room = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -52,7 +52,7 @@ impl Window {
         self.0.len()
     }
 
-    /// Forgets all of them.
+    /// Forgets all exits.
     pub fn clear(&mut self) {
         self.0.clear();
     }

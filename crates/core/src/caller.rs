@@ -1,53 +1,53 @@
-//! Judges who is at the other end of a socket, from what `/proc` tells of that process.
+//! Judges which process is at the other end of a socket, from what `/proc` shows of it.
 //!
-//! The evidence is gathered elsewhere (`pinfold-kernel` asks Linux); here it only becomes a standing. It is judged
-//! relative to the process that asks: a daemon inside a container has people there, too. What cannot be known counts
-//! as confined: a sandbox that cannot be seen must not be left through us.
+//! The evidence is gathered elsewhere (`pinfold-kernel` asks Linux); this module only judges it. A peer is
+//! judged relative to the process that asks, because a daemon inside a container has people in there, too.
+//! Whatever cannot be known counts as confined: a sandbox that we cannot see must not be escaped through us.
 
 use std::fmt;
 
-/// What keeps a process from what its user may do, as far as the kernel shows it.
+/// The restrictions on a process beyond those of its user, as far as the kernel shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
-    /// `NoNewPrivs`: set by every sandbox of seccomp or Landlock that needs no privilege.
+    /// `NoNewPrivs`, which every unprivileged seccomp or Landlock sandbox sets.
     pub no_new_privs: bool,
-    /// How many seccomp filters there are; strict mode counts as one.
+    /// The number of seccomp filters; strict mode counts as one.
     pub filters: u32,
-    /// Its mount, user, pid and network namespaces.
+    /// What tells its mount, user, pid and network namespaces from others.
     pub namespaces: [u64; 4],
 }
 
 /// What was seen of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
-    /// All of it, and the process still lived afterwards: what was read was its own.
+    /// Everything, and the process was still alive afterwards, so what was read belongs to it.
     Whole {
-        /// What keeps it back.
+        /// The restrictions on it.
         bounds: Bounds,
         /// The shims above it, the nearest first.
         shims: Vec<u32>,
     },
-    /// It has no pid here: it is in a pid namespace that cannot be seen.
+    /// It has no pid here: it lives in a pid namespace that we cannot see.
     Unseen,
-    /// It ended before or while it was looked at.
+    /// It ended before or during the look.
     Ended,
-    /// Something of it could not be read.
+    /// Some of it could not be read.
     Unreadable,
 }
 
-/// Who a peer is.
+/// The judgement on a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// What confines it; nothing does where this is empty.
+    /// What confines it; empty if nothing does.
     pub confined: Vec<Mark>,
-    /// The shims above it, the nearest first: it belongs to a run where there is one.
+    /// The shims above it, the nearest first; if there is one, the peer belongs to a run.
     pub shims: Vec<u32>,
 }
 
-/// One thing by which a process is seen to be confined.
+/// One sign that a process is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// It can gain no privileges.
+    /// It cannot gain privileges.
     NoNewPrivs,
     /// Its system calls are filtered.
     Seccomp,
@@ -59,16 +59,16 @@ pub enum Mark {
     Pid,
     /// It has another network namespace.
     Net,
-    /// It ended before it could be placed.
+    /// It ended before it could be judged.
     Ended,
-    /// It could not be looked at.
+    /// It could not be read.
     Unreadable,
 }
 
 /// The namespaces in the order of [`Bounds::namespaces`].
 const NAMESPACES: [Mark; 4] = [Mark::Mount, Mark::User, Mark::Pid, Mark::Net];
 
-/// Judges a peer relative to `own`, the bounds of whoever asks.
+/// Judges a peer relative to `own`, the restrictions on the process that asks.
 ///
 /// ```
 /// use pinfold_core::caller::{Bounds, Mark, Sighting, judge};
@@ -88,7 +88,8 @@ pub fn judge(own: &Bounds, sighting: Sighting) -> Standing {
     }
 }
 
-/// A peer that is freer than we are gains nothing by us; one in another namespace sees another world, not a smaller one.
+/// Compares a peer with us. A peer that is freer than we are gains nothing through us; one in another
+/// namespace sees another world, not a smaller one.
 fn marks(own: &Bounds, peer: &Bounds) -> Vec<Mark> {
     let mut marks = Vec::new();
     if peer.no_new_privs && !own.no_new_privs {
@@ -107,13 +108,13 @@ impl Standing {
         Standing { confined: vec![mark], shims: Vec::new() }
     }
 
-    /// Whether it is confined.
+    /// Whether the peer is confined.
     #[must_use]
     pub fn is_confined(&self) -> bool {
         !self.confined.is_empty()
     }
 
-    /// Whether it is neither confined nor of a run.
+    /// Whether the peer is neither confined nor part of a run.
     #[must_use]
     pub fn is_person(&self) -> bool {
         self.confined.is_empty() && self.shims.is_empty()
@@ -153,10 +154,10 @@ mod tests {
             (OWN, Bounds { namespaces: [9, 2, 3, 4], ..OWN }, &[Mark::Mount]),
             (OWN, Bounds { namespaces: [1, 9, 3, 4], ..OWN }, &[Mark::User]),
             (OWN, Bounds { namespaces: [1, 2, 9, 9], ..OWN }, &[Mark::Pid, Mark::Net]),
-            // A daemon under NoNewPrivileges=, or in a container with a filter: those beside it are as free as it is.
+            // A daemon under NoNewPrivileges=, or in a container with a filter: its neighbours are as free as it is.
             (nnp, nnp, &[]),
             (filtered, OWN, &[]),
-            // Another filter on top of those that both have.
+            // One more filter on top of those that both have.
             (filtered, Bounds { filters: 2, ..nnp }, &[Mark::Seccomp]),
         ];
         for (own, bounds, expected) in rows {

@@ -1,4 +1,4 @@
-//! What follows from an event, as data: what to remember, what to do, and why.
+//! What follows from an event, as data: what to store, what to do, and why.
 
 use crate::event::{ConsumerKind, Shim};
 use crate::exit::{Exit, Verdict};
@@ -23,52 +23,52 @@ use std::time::Duration;
 
 /// What follows from one event.
 ///
-/// Commit `changes` first, then perform `actions` in their order; results come back as events. Every change
-/// has already been applied to the session that decided, so a failed commit means: drop it and load again.
+/// Commit `changes` first, then perform `actions` in order; their results come back as events. The session
+/// that decided has already applied every change to itself, so after a failed commit it must be dropped and loaded again.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What is different from now on, in order.
+    /// What changes, in order.
     pub changes: Vec<Change>,
     /// What to do once the changes are durable.
     pub actions: Vec<Action>,
-    /// Which rule decided, with its facts.
+    /// The rule that decided, with its facts.
     pub why: Why,
-    /// What to tell whoever asked, if somebody did.
+    /// The reply to the caller, if the event was a request.
     pub answer: Option<Answer>,
 }
 
-/// One difference. Applying all changes of all decisions in order gives the session.
+/// One change of a session. Applying all changes of all decisions in order reproduces the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Its state.
+    /// Its state changed.
     Life(Life),
-    /// The numbers of its runs.
+    /// The numbers of its runs changed.
     Runs(Runs),
-    /// How its last run ended.
+    /// A run ended, in this way.
     LastExit(Box<LastExit>),
-    /// Its counters.
+    /// Its restart counters changed.
     Budgets(Box<crate::budgets::Budgets>),
-    /// What keeps its locks while nothing runs.
+    /// A shim began or stopped keeping its locks while nothing runs.
     Shim(Shim),
     /// A message took a step.
     Message(MessageChange),
     /// A request of its agent took a step.
     Request(RequestChange),
-    /// The conversation of its vendor that it is in.
+    /// It is in this conversation of its vendor.
     Vendor(Box<Vendor>),
-    /// What a turn took.
+    /// A turn used this much.
     Spent(Box<Spending>),
-    /// What its agent does.
+    /// What its agent is doing changed.
     Standing(Option<Box<Standing>>),
-    /// What keeps it from its next turn.
+    /// What keeps it from its next turn changed.
     Hold(Option<Box<Hold>>),
-    /// What it has spent counts no longer against its budget.
+    /// What it has spent so far no longer counts against its budget.
     BudgetRaised(Allowance),
-    /// Since when the turn under way goes on, where that is counted.
+    /// When the turn under way began, if its time is counted.
     TurnSince(Option<Boot>),
-    /// How long it went on.
+    /// A turn ended after this time.
     TurnTook(Took),
     /// A consumer connected.
     Joined(ConsumerId, ConsumerKind),
@@ -76,37 +76,37 @@ pub enum Change {
     Left(ConsumerId),
     /// When a consumer was last connected.
     LastConsumer(Wall),
-    /// Until when a person's `start` counts as a need.
+    /// A person's `start` counts as a need until then.
     KeepUntil(Option<Boot>),
-    /// Since when nobody has needed the run.
+    /// Nothing has needed the run since then.
     Unneeded(Option<Boot>),
-    /// A takeover under way.
+    /// A takeover began or ended.
     Takeover(Option<Takeover>),
-    /// The last guest of its runs.
+    /// The latest guest of its runs changed.
     Guest(Option<Guest>),
-    /// Who waits for a guest.
+    /// The consumers that wait for a guest.
     AwaitingGuest(Vec<ConsumerId>),
-    /// What is known of its memory.
+    /// What is known about its memory changed.
     Memory(MemoryWatch),
-    /// The last sign of life of a run with a watchdog.
+    /// When a run with a watchdog last gave a sign of life.
     SignOfLife(Option<Boot>),
-    /// A person interrupted the turn under way; its end is asked for.
+    /// A person interrupted the turn under way, and its end was requested.
     Interrupted(bool),
-    /// Its definition, now or with the next run.
+    /// Its definition changed, now or from the next run on.
     Spec(Box<Spec>, InForce),
     /// The daemon is going down: nothing starts any more.
     Closing(bool),
     /// Its shim does not answer: nothing is decided until it does, or its lock is free.
     Mute(bool),
-    /// Its agent was asked by word to leave, and is waited for.
+    /// Its agent was asked to leave, and is given time to.
     Leaving(Option<Leaving>),
-    /// Who is in the way of its run's end, if anybody.
+    /// What keeps its run from ending, if anything.
     Unended(Option<Box<Unended>>),
-    /// A line in its audit log.
+    /// A line for its audit log.
     Record(Record),
 }
 
-/// When a changed definition counts.
+/// When a changed definition takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InForce {
@@ -116,117 +116,118 @@ pub enum InForce {
     NextRun,
 }
 
-/// Something for the shell to do. Repeating one is harmless.
+/// Something for the shell to do. Doing it twice is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Take the locks of a run; answers `Reserved`, `LockBusy` or `StartFailed`.
     Reserve {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// What for.
+        /// What the run is for.
         purpose: Purpose,
     },
     /// Start the agent of a run, under the shim that stands or under a new one that is given the locks;
     /// answers `Started` or `StartFailed`.
     Spawn {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// What for.
+        /// What the run is for.
         purpose: Purpose,
     },
-    /// End the whole tree of a run: stop signal, grace, SIGKILL. Asked again, the shorter grace counts. Answers
-    /// `Exited`, and `Unended` before it when that takes longer than it should.
+    /// End the whole process tree of a run: stop signal, grace, SIGKILL. If asked again, the shorter grace
+    /// counts. Answers `Exited`, and `Unended` before that if it takes longer than it should.
     Stop {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// Time before SIGKILL.
+        /// The time before SIGKILL.
         grace: Duration,
     },
-    /// Give back the locks of a session that has no run: reservation dropped, shim dismissed.
+    /// Give back the locks of a session that has no run: drop the reservation, dismiss the shim.
     Release,
-    /// Wait for the lock that was refused or the holder that was named; answers `HolderGone`.
+    /// Wait for the lock that was refused or for the holder that was named; answers `HolderGone`.
     AwaitHolder,
-    /// Stop waiting for it.
+    /// Stop waiting for the holder.
     ForgetHolder,
     /// Look at the world again once the session's lock is free or its shim answers; answers `DaemonStarted`.
     LookAgain,
-    /// Hand a message to the agent; handing the same delivery over twice delivers it once.
+    /// Hand a message to the agent; a delivery that is handed over twice is delivered once.
     Deliver {
-        /// To which run.
+        /// The run that gets it.
         run: RunNumber,
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
         /// 1 for its first delivery.
         attempt: u32,
-        /// The number of this delivery: the same number twice is the same delivery.
+        /// The number of this delivery; the same number means the same delivery.
         delivery: u64,
-        /// Whether the agent may have read it before.
+        /// Whether an agent may have read the message before.
         #[serde(default)]
         repeated: bool,
     },
-    /// Tell the agent the answer to a request; told twice, it is said once. Answers `Told`.
+    /// Tell the agent the answer to a request; if repeated, the agent still hears it once. Answers `Told`.
     Answer {
-        /// Of which run.
+        /// The run that it belongs to.
         run: RunNumber,
-        /// Which request.
+        /// The number of the request.
         number: RequestNumber,
-        /// What the agent calls it.
+        /// The agent's own key for the request.
         key: String,
-        /// What to say.
+        /// The answer.
         answer: Box<RequestAnswer>,
     },
-    /// Lock a conversation of the vendor's for as long as the run lives; answers `VendorBusy` if somebody else has it.
+    /// Lock a conversation of the vendor for as long as the run lives; answers `VendorBusy` if another
+    /// process holds it.
     HoldVendor {
-        /// For which run.
+        /// The run that holds it.
         run: RunNumber,
-        /// The vendor's id of it.
+        /// The vendor's id of the conversation.
         id: String,
     },
-    /// End the turn under way, keep the run.
+    /// End the turn under way but keep the run.
     Interrupt {
-        /// Of which run.
+        /// The run that it belongs to.
         run: RunNumber,
     },
-    /// Tell the agent that nothing more will come: its input is closed.
+    /// Close the agent's input: nothing more will come.
     Close {
-        /// Of which run.
+        /// The run that it belongs to.
         run: RunNumber,
     },
-    /// Start the vendor's own terminal program beside a run; the same number twice starts one. Answers `Guest`.
+    /// Start the vendor's own terminal program beside a run; a number that is repeated starts nothing. Answers `Guest`.
     StartGuest {
-        /// Beside which run.
+        /// The run that it joins.
         run: RunNumber,
-        /// Which guest of it.
+        /// The number of the guest within its run.
         guest: u64,
     },
-    /// Read the memory of a run exactly; answers `MemoryRead` from `Shares`.
+    /// Read the exact memory of a run; answers `MemoryRead` from `Shares`.
     ConfirmMemory {
-        /// Of which run.
+        /// The run that it belongs to.
         run: RunNumber,
     },
 }
 
-/// The answer to what somebody asked.
+/// The reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It is under way; the state will tell.
+    /// It is under way; the state will show when it is done.
     UnderWay,
     /// It is done.
     Done,
-    /// It was so already.
+    /// It was already so.
     Already,
-    /// It joins what is already under way or running.
+    /// It joined what is already under way or running.
     Joined,
     /// The message is queued.
     Queued {
-        /// Under this id: that of the first one with the same key.
+        /// The id of the message, or of the first one with the same key.
         message: MessageId,
-        /// Whether it will be delivered without somebody doing something.
+        /// Whether it will be delivered without further help.
         wakes: Wakes,
     },
-    /// It cannot be.
+    /// It is refused.
     Refused(Refusal),
 }
 
@@ -234,67 +235,67 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wakes {
-    /// It does, or the session is awake.
+    /// It does, or the session is already awake.
     Yes,
-    /// It waits until the session is started: a person stopped it.
+    /// It waits until the session is started, because a person stopped it.
     NotWhileStopped,
-    /// It waits until somebody lets go of the session's lock.
+    /// It waits until the holder of the session's lock lets go.
     NotWhileBlocked,
-    /// It waits until its account, or its budget, lets it.
+    /// It waits until the session's account or budget allows a turn.
     NotWhileHeld,
     /// It waits until the daemon is back.
     NotWhileClosing,
 }
 
-/// Why something cannot be.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// It is archived.
+    /// The session is archived.
     Archived,
-    /// It is on its way to the archive.
+    /// The session is being archived.
     BeingArchived,
-    /// It is being stopped by a person.
+    /// A person is stopping the session.
     BeingStopped,
-    /// A person stopped it.
+    /// A person has stopped the session.
     Stopped,
-    /// It needs attention.
+    /// The session has failed and needs attention.
     Failed,
-    /// It is not archived.
+    /// The session is not archived.
     NotArchived,
-    /// Somebody else holds its lock.
+    /// Another process holds the session's lock.
     Busy,
     /// The daemon is going down.
     GoingDown,
-    /// Its shim does not answer.
+    /// The session's shim does not answer.
     ShimMute,
-    /// Its agent has no terminal program of its own.
+    /// The session's agent has no terminal program of its own.
     NoTerminal,
-    /// It runs once only.
+    /// The session runs only once.
     RunsOnce,
     /// There is no turn to interrupt.
     NoTurn,
-    /// There is no such message that waits.
+    /// No such message is waiting.
     NoSuchMessage,
-    /// There is no such request that is open.
+    /// No such request is open.
     NoSuchRequest,
     /// Too many messages wait already.
     InboxFull,
     /// Too much text waits already.
     InboxHeavy,
-    /// Its agent gets a message as an argument, and this one cannot be one.
+    /// The agent takes messages as arguments, and this one cannot be an argument.
     NotAnArgument,
-    /// Purge: somebody is connected.
+    /// Purge: a consumer is connected.
     Connected,
     /// Purge: a turn is under way.
     TurnUnderWay,
     /// Purge: a message is queued.
     MessageQueued,
-    /// Purge: it is the asker itself.
+    /// Purge: the session itself asked.
     Own,
 }
 
-/// One line of the audit log; the shell adds session, number and time, output and texts.
+/// One line of the audit log; the shell adds session, number, time, output and texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the kinds are the words of the contract")]
@@ -335,7 +336,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// Its kind, by which it is stored and told.
+    /// Returns its kind, under which it is stored and reported.
     #[must_use]
     pub fn kind(&self) -> EventKind {
         match self {
@@ -379,18 +380,18 @@ impl Record {
 /// The record of the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunExited {
-    /// Which.
+    /// The number of the run.
     pub run: RunNumber,
-    /// What the kernel says.
+    /// What the kernel says about it.
     pub exit: Exit,
-    /// The one verdict.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// How long it lived.
+    /// How long the run lived.
     #[serde(with = "crate::time::millis")]
     pub lived: Duration,
-    /// The crash streak after it.
+    /// Crashes in the streak, this end included.
     pub crashes: u32,
-    /// SIGKILL was needed.
+    /// Whether SIGKILL was needed.
     pub forced: bool,
 }
 
@@ -398,15 +399,15 @@ pub struct RunExited {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakeoverEnd {
-    /// The interactive run runs.
+    /// The interactive run is running.
     Held,
     /// The turn under way did not end in time.
     DeadlinePassed,
-    /// Whoever asked has gone.
+    /// The client that asked for it has gone.
     CallerGone,
     /// The interactive run could not be started.
     CannotStart,
-    /// Somebody else holds a lock of it.
+    /// Another process holds a lock it needs.
     Busy,
     /// A person stopped or archived the session, or the daemon went down.
     Overruled,

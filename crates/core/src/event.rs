@@ -1,4 +1,5 @@
-//! Everything that can happen to a session. Past tense: it has happened, and only the answer is open.
+//! Everything that can happen to a session. The names are in the past tense: it has happened, and only the
+//! response is open.
 
 use crate::exit::{Ended, Exit};
 use crate::guest::GuestSeen;
@@ -13,34 +14,34 @@ use crate::usage::Report;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// One thing that happened to one session. Stale and repeated ones are harmless.
+/// One thing that happened to one session. Stale and repeated events are harmless.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// It was created.
     Created,
-    /// The daemon started, and this is what it found.
+    /// The daemon started and found this.
     DaemonStarted(World),
     /// The daemon was asked to go down and to stop its runs.
     DownAsked,
-    /// A deadline may have passed. Early, late and repeated ones are harmless.
+    /// A deadline may have passed. Early, late and repeated ticks are harmless.
     Ticked,
 
     /// A person asked for something.
     Asked(Ask),
-    /// Its definition changed; takes effect with the next run.
+    /// Its definition changed; this takes effect with the next run.
     SpecChanged(Box<Spec>),
 
     /// A consumer connected.
     ConsumerJoined {
-        /// Which connection.
+        /// The connection of the consumer.
         consumer: ConsumerId,
-        /// What kind.
+        /// The kind of connection.
         kind: ConsumerKind,
     },
     /// A consumer's connection ended.
     ConsumerLeft {
-        /// Which connection.
+        /// The connection of the consumer.
         consumer: ConsumerId,
     },
 
@@ -48,37 +49,37 @@ pub enum Event {
     Message(MessageEvent),
     /// Something happened to a request of the agent.
     Request {
-        /// Of which run.
+        /// The run that it belongs to.
         run: RunNumber,
-        /// What.
+        /// What happened.
         event: RequestEvent,
     },
     /// A person answered a request.
     Answered {
-        /// Which; nothing means the oldest that is open.
+        /// The request; `None` means the oldest open one.
         request: Option<RequestNumber>,
-        /// How.
+        /// The person's answer.
         answer: RequestAnswer,
     },
     /// Something happened to a run.
     Run {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// What.
+        /// What happened.
         event: RunEvent,
     },
-    /// Its account is held, or is not any more, as far as this session goes.
+    /// Its account is held, or is no longer held, as far as this session is concerned.
     Held(Option<Box<Hold>>),
-    /// A person lets it spend more: what it has spent counts no longer against its budget.
+    /// A person lets it spend more: what it has spent so far no longer counts against its budget.
     BudgetRaised,
-    /// A lock that was refused is free again, or the holder that was watched has gone.
+    /// A lock that was refused is free again, or the watched holder has gone.
     HolderGone,
-    /// The shim that kept the locks over a gap has left.
+    /// The shim that kept the locks between two runs has left.
     ShimLeft,
 }
 
 impl Event {
-    /// Its name in logs.
+    /// Returns its name in logs.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -106,57 +107,58 @@ impl Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// A run.
+    /// Start a run.
     Start,
-    /// No run.
+    /// Stop the run.
     Stop {
-        /// Instead of the policy's grace.
+        /// The grace to use instead of the policy's.
         grace: Option<Duration>,
     },
-    /// A new run.
+    /// Stop the run and start a new one.
     Restart,
-    /// The end of the turn under way.
+    /// End the turn under way.
     Interrupt,
-    /// The archive.
+    /// Archive the session.
     Archive,
-    /// Back from the archive, parked.
+    /// Bring the session back from the archive, parked.
     Restore,
-    /// The archive, unless it is active.
+    /// Archive the session, unless it is active.
     Purge {
-        /// Active ones too.
+        /// Archive it even if it is active.
         include_active: bool,
-        /// The asker is this session itself.
+        /// Whether the request comes from this session itself.
         own: bool,
     },
-    /// To be attached: counted as a consumer, with a run, or the vendor's own terminal program, where there is none.
+    /// Attach: count the connection as a consumer and, if nothing runs, start a run or the vendor's own terminal program.
     Attach {
-        /// Whose connection asks; it is counted until it ends.
+        /// The connection that asks; it is counted until it ends.
         consumer: ConsumerId,
-        /// What it joins.
+        /// What it wants to join.
         joins: Joins,
-        /// Interrupt the turn under way, and do not wait for the next run.
+        /// Whether to interrupt the turn under way and to end a wait for the next run.
         urgent: bool,
     },
-    /// The vendor's own terminal program in place of the headless run, for somebody who is attached and whose turn it is.
+    /// Replace the headless run by the vendor's own terminal program, for a client that is attached and whose
+    /// turn it is.
     Takeover {
-        /// Whose connection asks; when it ends, so does the request.
+        /// The connection that asks; the request ends with it.
         consumer: ConsumerId,
-        /// Interrupt the turn under way.
+        /// Whether to interrupt the turn under way.
         urgent: bool,
     },
 }
 
-/// What somebody who attaches joins.
+/// What a client that attaches joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Joins {
-    /// The terminal that its runs have.
+    /// The terminal of the session's runs.
     Terminal,
     /// The vendor's own terminal program, which takes the place of the headless run.
     Takeover,
     /// The vendor's own terminal program beside the run.
     Guest,
-    /// Its output, which is followed.
+    /// The output, which it follows.
     Output,
 }
 
@@ -166,7 +168,7 @@ pub enum Joins {
 pub enum ConsumerKind {
     /// An attach: wakes the session and keeps it running.
     Attach,
-    /// Somebody who watches: only delays parking.
+    /// A client that watches: it only delays parking.
     Watch,
 }
 
@@ -174,40 +176,40 @@ pub enum ConsumerKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageEvent {
-    /// Somebody sent it.
+    /// A client sent it.
     Sent {
-        /// Its id, if it is new.
+        /// The message's id, if it is new.
         message: MessageId,
         /// The sender's dedupe key.
         key: Option<String>,
-        /// The message that has this key already, as the store says.
+        /// The message that already has this key, according to the store.
         #[serde(default)]
         known: Option<MessageId>,
     },
-    /// The agent of this run took it.
+    /// The agent of this run took the message.
     Taken {
-        /// Which run.
+        /// The number of the run.
         run: RunNumber,
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
     },
     /// Its turn ended.
     TurnEnded {
-        /// Which run.
+        /// The number of the run.
         run: RunNumber,
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
-        /// How.
+        /// How the turn ended.
         how: TurnEnd,
     },
-    /// A person does not want it delivered.
+    /// A person cancelled its delivery.
     Cancelled {
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
     },
-    /// A person wants a failed one delivered again. The shell has checked that it has failed.
+    /// A person wants a failed message delivered again. The shell has checked that it failed.
     Retried {
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
     },
 }
@@ -216,23 +218,23 @@ pub enum MessageEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestEvent {
-    /// The agent asks.
+    /// The agent asked something.
     Opened {
-        /// What it calls the request.
+        /// The agent's own key for the request.
         key: String,
-        /// What is asked.
+        /// The kind of request.
         kind: RequestKind,
-        /// The same in words.
+        /// What is asked, in words.
         title: String,
     },
-    /// It does not ask any more.
+    /// The agent no longer asks.
     Withdrawn {
-        /// Which.
+        /// The key of the request, as the agent named it.
         key: String,
     },
-    /// It was told the answer.
+    /// The agent was told the answer.
     Told {
-        /// Which.
+        /// The key of the request, as the agent named it.
         key: String,
     },
 }
@@ -241,15 +243,15 @@ pub enum RequestEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
-    /// With an answer, which is being stored with this decision.
+    /// With an answer, which is stored together with this decision.
     Answered,
-    /// With an error of the agent's.
+    /// With an error of the agent.
     Failed,
     /// By an interrupt.
     Interrupted,
-    /// By an interrupt that was meant for the turn before it, whose end it crossed.
+    /// By an interrupt that was meant for the turn before it and arrived after that one had ended.
     Crossed,
-    /// The vendor refused it, for a reason that is the account's.
+    /// The vendor refused it for a reason that concerns the account.
     Refused,
 }
 
@@ -259,61 +261,61 @@ pub enum TurnEnd {
 pub enum RunEvent {
     /// Its locks were taken.
     Reserved,
-    /// One of its locks is held by somebody else.
+    /// Another process holds one of its locks.
     LockBusy {
-        /// By whom.
+        /// The holder, where it is known.
         holder: Option<Box<HolderSeen>>,
     },
-    /// Its agent runs: exec succeeded.
+    /// Its agent runs: exec has succeeded.
     Started(Process),
-    /// It could not be started: nothing of it was executed.
+    /// It could not be started: nothing was executed.
     StartFailed(StartFailure),
-    /// It said which conversation of its vendor it is in.
+    /// The agent said which conversation of its vendor it is in.
     VendorLearned {
-        /// The vendor's id of it.
+        /// The vendor's id of the conversation.
         id: String,
     },
-    /// It is about to end, and said which conversation of its vendor it leaves.
+    /// The agent is about to end, and said which conversation of its vendor it leaves.
     VendorLeft {
-        /// The vendor's id of it.
+        /// The vendor's id of the conversation.
         id: String,
     },
-    /// It became known what it does.
+    /// It became known what its agent is doing.
     Standing(Box<Standing>),
-    /// Its agent reported what a turn took.
+    /// Its agent reported what a turn used.
     Spent(Box<Report>),
-    /// Its vendor session was learned, and is held by somebody else.
+    /// Its vendor session became known, and another process holds it.
     VendorBusy {
-        /// By whom.
+        /// The holder, where it is known.
         holder: Option<Box<HolderSeen>>,
     },
     /// Something happened to its guest.
     Guest {
-        /// Which guest of it.
+        /// The number of the guest within the run.
         guest: u64,
-        /// What.
+        /// What happened.
         event: GuestEvent,
     },
     /// It ended, and its whole tree with it.
     Exited {
-        /// How.
+        /// How it ended.
         ended: Ended,
         /// Whether its shim still keeps the locks.
         shim: Shim,
-        /// Who holds what it could not get, where the adapter knows.
+        /// The holder of what it could not get, if the adapter knows it.
         holder: Option<Box<HolderSeen>>,
     },
-    /// It should have ended, and somebody is in the way.
+    /// It should have ended, and something is in the way.
     Unended(Unended),
-    /// Its shim, which was silent, is at work again.
+    /// Its shim, which had been silent, answers again.
     ShimAnswered,
-    /// Its watchdog was fed, or it said that it is ready.
+    /// The agent fed its watchdog or reported that it is ready.
     SignOfLife,
     /// Its memory was read.
     MemoryRead {
-        /// How much.
+        /// The reading.
         reading: Reading,
-        /// From where.
+        /// Where the reading comes from.
         source: Source,
     },
 }
@@ -329,22 +331,22 @@ pub enum GuestEvent {
     },
     /// It ended, and its whole tree with it.
     Ended {
-        /// How.
+        /// How it ended.
         exit: Exit,
-        /// Why it could not be started, where it could not.
+        /// Why it could not be started, if it could not.
         text: Option<String>,
     },
 }
 
-/// Why a start came to nothing.
+/// Why a start failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartFailure {
     /// Trying again is pointless.
     Hopeless(CannotStart),
-    /// The system refused; what it said tells whether trying again may help.
+    /// The system refused; the error tells whether trying again may help.
     Refused(StartRefused),
-    /// The shim that kept the locks had left already; nothing was tried.
+    /// The shim that kept the locks had already left; nothing was tried.
     ShimGone,
 }
 
@@ -366,24 +368,24 @@ pub struct World {
     pub machine: Machine,
     /// What keeps the session's locks.
     pub shim: ShimSeen,
-    /// Exit records of runs, oldest first; those already settled do no harm.
+    /// Exit records of runs, oldest first; those that are already settled do no harm.
     pub exits: Vec<(RunNumber, Ended)>,
-    /// Why runs of these records never began, where that is known.
+    /// Why the runs of these records never began, if that is known.
     #[serde(default)]
     pub failures: Vec<(RunNumber, StartFailure)>,
-    /// The last line of the run that lived when the last daemon did.
+    /// The last line printed by the run that was alive under the last daemon.
     #[serde(default)]
     pub last_line: Option<String>,
-    /// Whether a dialog on its terminal could be known of, and is looked for.
+    /// Whether a dialog on its terminal can be detected and is being looked for.
     #[serde(default)]
     pub dialog: Dialog,
-    /// The last guest of the run that lives, if it had one.
+    /// The last guest of the living run, if it had one.
     #[serde(default)]
     pub guest: Option<GuestSeen>,
 }
 
 impl World {
-    /// What was found, and no more.
+    /// Creates a world in which only this was found.
     #[must_use]
     pub fn new(machine: Machine, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> World {
         World {
@@ -402,7 +404,7 @@ impl World {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Machine {
-    /// Same boot.
+    /// The same boot.
     Same,
     /// The machine has restarted.
     Restarted,
@@ -412,17 +414,17 @@ pub enum Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShimSeen {
-    /// None: the session's own lock could be taken.
+    /// No shim: the session's own lock could be taken.
     Nobody,
-    /// One that keeps the locks, with no agent.
+    /// A shim that keeps the locks, without an agent.
     Standing,
-    /// One with a living agent.
+    /// A shim with a living agent.
     Keeping {
-        /// Which run.
+        /// The number of the run.
         run: RunNumber,
         /// Its agent.
         process: Process,
     },
-    /// The lock is held, but nobody answers.
+    /// The lock is held, but no shim answers.
     Mute,
 }

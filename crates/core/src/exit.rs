@@ -1,11 +1,11 @@
-//! How runs end, and the one verdict that each end gets.
+//! How runs end, and the verdict that each end gets.
 
 use crate::inbox::Read;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the kernel, or its absence, says about the end of a run.
+/// What is known about the end of a run, from the kernel or from the lack of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -22,7 +22,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Its word in events: tells apart the ends that have neither code nor signal.
+    /// Returns its word in events, which tells apart the ends that have neither code nor signal.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Exit {
         }
     }
 
-    /// The exit code, where there is one.
+    /// Returns the exit code, if there is one.
     #[must_use]
     pub fn code(self) -> Option<i32> {
         match self {
@@ -43,7 +43,7 @@ impl Exit {
         }
     }
 
-    /// The signal, where one killed it.
+    /// Returns the signal that killed it, if one did.
     #[must_use]
     pub fn signal(self) -> Option<i32> {
         match self {
@@ -65,31 +65,31 @@ impl fmt::Display for Exit {
     }
 }
 
-/// What an agent said about its coming exit through its notify socket.
+/// What an agent announced about its exit through its notify socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     /// It ends to give memory back.
     Drained,
-    /// Somebody else holds what it needs.
+    /// Another process holds what it needs.
     Contended,
     /// Trying again is pointless.
     Hopeless,
-    /// A usage limit was met.
+    /// It reached a usage limit.
     Limited,
 }
 
-/// What was recognised about the end of a run, by its adapter in the output or by the daemon in the audit.
+/// What was recognised about the end of a run, by the adapter in its output or by the daemon in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recognised {
-    /// The vendor's own lock is held elsewhere.
+    /// Another process holds the vendor's own lock.
     VendorLock,
-    /// The vendor knows no session of this id.
+    /// The vendor knows no session with this id.
     StaleId,
     /// The vendor wants a login.
     LoginNeeded,
-    /// The agent refused a step of the handshake, and was told to leave: its exit code says nothing.
+    /// The agent refused a step of the handshake and was told to leave; its exit code says nothing.
     NoHandshake,
     /// A person ended the holder of one of its locks with `unlock`.
     Unlocked,
@@ -100,39 +100,39 @@ pub enum Recognised {
     },
 }
 
-/// Everything known about the end of one run.
+/// Everything known about how one run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// What the kernel says.
     pub exit: Exit,
-    /// What the agent said, if it spoke.
+    /// What the agent announced, if it did.
     #[serde(default)]
     pub said: Option<Said>,
-    /// What was recognised.
+    /// What was recognised about it.
     #[serde(default)]
     pub recognised: Option<Recognised>,
-    /// The kernel's out-of-memory counter of the run grew.
+    /// Whether the kernel's out-of-memory counter of the run grew.
     #[serde(default)]
     pub oom_killed: bool,
-    /// SIGKILL was needed to end it.
+    /// Whether SIGKILL was needed to end it.
     #[serde(default)]
     pub forced: bool,
-    /// How long it lived, time asleep not counted.
+    /// How long it lived, not counting time asleep.
     #[serde(with = "crate::time::millis")]
     pub lived: std::time::Duration,
     /// Whether it may have read the message whose turn it was.
     #[serde(default)]
     pub read: Read,
-    /// When it ended, where that is known.
+    /// When it ended, if that is known.
     #[serde(default)]
     pub at: Option<Wall>,
-    /// The last line that it printed.
+    /// The last line it printed.
     #[serde(default)]
     pub last_line: Option<String>,
 }
 
 impl Ended {
-    /// An end of which only this much is known.
+    /// Creates an end of which only this is known.
     #[must_use]
     pub fn new(exit: Exit, lived: std::time::Duration) -> Ended {
         Ended {
@@ -155,22 +155,22 @@ impl Ended {
 pub enum Verdict {
     /// It ended as it should, or because we asked.
     Clean,
-    /// It gave way to a memory limit.
+    /// It ended because of a memory limit.
     Drained,
-    /// Somebody else holds what it needs.
+    /// Another process holds what it needs.
     Contended,
     /// Trying again is pointless.
     Hopeless,
-    /// A usage limit was met.
+    /// It reached a usage limit.
     Limited,
     /// The kernel killed it for memory.
     OutOfMemory,
-    /// Anything else.
+    /// Any other end.
     Crash,
 }
 
 impl Verdict {
-    /// The word of the contract.
+    /// Returns the word of the contract.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

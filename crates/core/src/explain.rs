@@ -1,4 +1,4 @@
-//! `why S`: what is, why, and what comes next, in a sentence.
+//! `why S` in one sentence: the state, the reason, and what comes next.
 
 use crate::guest::GuestStage;
 use crate::hold::Hold;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 impl Session {
-    /// Says what is, why, and what comes next and when.
+    /// Returns the state, the reason, and what comes next and when.
     #[must_use]
     pub fn explain(&self, now: Now) -> String {
         let mut sentence = self.what_is(now);
@@ -22,7 +22,7 @@ impl Session {
             None if self.live.mute => sentence.push_str("; its shim holds the lock and does not answer"),
             None => {}
         }
-        // A wait says itself when it ends.
+        // The sentence about a wait already says when it ends.
         let waits = matches!(self.life, Life::Backoff { .. });
         let next = if waits { None } else { self.what_is_next(now.boot) };
         for part in [self.who_is_there(), self.who_visits(), self.what_waits(), next].into_iter().flatten() {
@@ -32,7 +32,7 @@ impl Session {
         sentence
     }
 
-    /// Says how its last run ended and what follows from that, for whoever watched it end.
+    /// Returns how the last run ended and what follows, for a client that watched it end.
     #[must_use]
     pub fn explain_end(&self, now: Now) -> Option<String> {
         let exit = self.last_exit()?;
@@ -50,14 +50,14 @@ impl Session {
         })
     }
 
-    /// Says how the terminal program beside its run ended, for whoever watched it end.
+    /// Returns how the terminal program beside the run ended, for a client that watched it end.
     #[must_use]
     pub fn explain_guest_end(&self) -> Option<String> {
         let GuestStage::Gone { exit: Some(exit) } = self.guest()?.stage else { return None };
         Some(format!("its terminal program {exit}"))
     }
 
-    /// What keeps it from its next turn, what becomes of that, and what a person can do about it.
+    /// Returns what keeps it from its next turn, what happens next, and what a person can do about it.
     fn held_because(&self, hold: &Hold, now: Now) -> String {
         let goes_on = match hold.until.map(|until| until.boot.since(now.boot)) {
             Some(wait) if wait > Duration::ZERO && hold.asks => {
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// What a wait is for, and when it ends.
+    /// Returns what a wait is for and when it ends.
     fn waiting(&self, reason: WaitReason, refused: Option<&StartRefused>, now: Now) -> String {
         let last = || self.last_exit().map(|exit| format!(" (last: {exit})")).unwrap_or_default();
         let (what, joint) = match reason {
@@ -171,7 +171,7 @@ impl Session {
         }
     }
 
-    /// How it ended last, and how often it has in a row.
+    /// Returns how it ended last and how many crashes there were in a row.
     fn crashed(&self, crashes: u32) -> String {
         let last = self.last_exit().map(|exit| format!("{exit}; ")).unwrap_or_default();
         match crashes {
@@ -200,7 +200,7 @@ impl Session {
         }
     }
 
-    /// Says whether its terminal program runs beside it, or why it does not yet.
+    /// Returns whether its terminal program runs beside it, or why not yet.
     fn who_visits(&self) -> Option<String> {
         match self.guest_here().map(|guest| guest.stage) {
             Some(GuestStage::Here { pid }) => Some(format!("its terminal program runs beside it, pid {pid}")),
@@ -261,7 +261,7 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
     if !facts.is_empty() {
         sentence.push_str(&format!(" ({})", facts.join(", ")));
     }
-    // It took no lock of ours: no verb of ours ends it.
+    // It took no lock of ours, so no verb of ours ends it.
     if holder.session.is_none() && holder.resource.starts_with("vendor:") {
         sentence.push_str("; it goes on when that program leaves the conversation, which only you can end");
     }

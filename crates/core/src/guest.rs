@@ -1,17 +1,18 @@
 //! The guest of a run: the vendor's own terminal program beside the agent, on the same conversation.
 //!
-//! It is no run: it has no verdict, no fence and no need of its own. Its end ends nothing, and the end of its run ends it.
+//! A guest is not a run: it has no verdict, no fence and no need of its own. Its end ends nothing else; the
+//! end of its run ends it.
 
 use crate::exit::Exit;
 use crate::ids::RunNumber;
 use serde::{Deserialize, Serialize};
 
-/// The last guest of a session's runs.
+/// The latest guest of a session's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guest {
-    /// Of which run.
+    /// The run that it belongs to.
     pub run: RunNumber,
-    /// Its number in that run: one is started once.
+    /// Its number within that run; each number is started once.
     pub number: u64,
     /// How far it has come.
     pub stage: GuestStage,
@@ -21,16 +22,16 @@ pub struct Guest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuestStage {
-    /// It was decided and is durable, and not yet seen to run.
+    /// It was decided and stored, but is not yet known to run.
     Asked,
     /// It runs.
     Here {
         /// Its pid.
         pid: u32,
     },
-    /// It has ended, or never came about.
+    /// It has ended, or was never started.
     Gone {
-        /// How it ended, if it came about.
+        /// How it ended, if it was started.
         exit: Option<Exit>,
     },
 }
@@ -38,7 +39,7 @@ pub enum GuestStage {
 /// What was found of the guest of a living run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestSeen {
-    /// The number of the last one.
+    /// The number of the latest guest.
     pub number: u64,
     /// Whether it lives.
     pub presence: Presence,
@@ -48,7 +49,7 @@ pub struct GuestSeen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// It does.
+    /// It lives.
     Here {
         /// Its pid.
         pid: u32,
@@ -57,15 +58,15 @@ pub enum Presence {
     Gone(Exit),
 }
 
-/// When a guest may come to a run.
+/// When a guest may join a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Welcomes {
     /// As soon as the agent runs.
     AtOnce,
-    /// When the agent has said what it does: then it can be spoken to.
+    /// Once the agent has reported what it is doing and so can be spoken to.
     WhenReady,
-    /// When it has also said which conversation of its vendor it is in.
+    /// Once the agent has also named its vendor's conversation.
     WhenNamed,
 }
 
@@ -73,15 +74,15 @@ pub enum Welcomes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attaching {
-    /// It takes the place of the headless run.
+    /// It replaces the headless run.
     #[default]
     Takeover,
-    /// It comes beside it.
+    /// It joins the run.
     Join(Welcomes),
 }
 
 impl Attaching {
-    /// Whether it is what there was before there were guests, and so need not be stored.
+    /// Whether this is the original behaviour, which need not be stored.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
         *self == Attaching::Takeover

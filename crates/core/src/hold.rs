@@ -1,5 +1,5 @@
-//! What keeps a session from its next turn, other than locks: a limit of its account, a dead login, a vendor with too much to do, its
-//! own budget.
+//! What keeps a session from its next turn, other than locks: a limit of its account, a lost login, an
+//! overloaded vendor, its own budget.
 
 use crate::time::{Moment, Wall};
 use serde::{Deserialize, Serialize};
@@ -9,24 +9,24 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldKind {
-    /// A usage limit of the account was met.
+    /// The account reached a usage limit.
     Limit,
-    /// Nobody is logged in.
+    /// The account is not logged in.
     Login,
-    /// The vendor has more to do than it can.
+    /// The vendor is overloaded.
     Overloaded,
-    /// The account has spent its budget of the day.
+    /// The account has spent its budget for the day.
     AccountBudget,
     /// The session has spent its budget.
     Budget,
-    /// The session has used up the time that its turns may take.
+    /// The session has used up the time allowed for its turns.
     TurnTime,
-    /// Enough sessions of the account are at work.
+    /// Enough sessions of the account are already at work.
     Crowded,
 }
 
 impl HoldKind {
-    /// The word in events, and in `accounts`.
+    /// Returns its word in events and in `accounts`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl HoldKind {
         }
     }
 
-    /// What it is about, as a person is asked.
+    /// Returns the subject of the question to a person, if one is asked.
     #[must_use]
     pub fn asked_as(self) -> Option<&'static str> {
         match self {
@@ -54,15 +54,15 @@ impl HoldKind {
 /// What keeps a session from its next turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Why.
+    /// Why it is held.
     pub kind: HoldKind,
-    /// Since when.
+    /// When the hold began.
     pub since: Wall,
-    /// When it goes on by itself, or could.
+    /// When it ends by itself, or could.
     pub until: Option<Moment>,
-    /// Whether a person has to say that it goes on.
+    /// Whether a person has to let it go on.
     pub asks: bool,
-    /// What is used up, in words: the account and its window, or the amount.
+    /// What is used up, in words: the account and its limit, or the amount.
     pub of: String,
 }
 

@@ -1,9 +1,9 @@
-//! Names of things that the core tells apart but never interprets.
+//! Ids and numbers that the core compares but never interprets.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which run of a session: 1 for its first, growing, never reused. A larger number is a later run.
+/// The number of a run within its session: 1 for the first, growing, never reused. A larger number is a later run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
 pub struct RunNumber(pub u64);
 
@@ -21,20 +21,20 @@ impl fmt::Display for RunNumber {
     }
 }
 
-/// A queued input; the shell makes the id, and keeps the text.
+/// The id of a message; the shell makes it and keeps the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MessageId(pub u128);
 
 /// Crockford's base 32, in which ids are written.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/// So many digits has an id.
+/// The number of digits in an id.
 const LENGTH: usize = 26;
 
 impl MessageId {
-    /// The id that a word has the shape of, in letters of either case.
+    /// Returns the id written as `word`, in upper or lower case.
     #[must_use]
     pub fn in_word(word: &[u8]) -> Option<MessageId> {
-        // 26 digits are 130 bits, of which an id has 128.
+        // 26 digits hold 130 bits, but an id has only 128.
         if word.len() != LENGTH || !(b'0'..=b'7').contains(word.first()?) {
             return None;
         }
@@ -43,7 +43,7 @@ impl MessageId {
     }
 }
 
-/// A request of an agent: 1 for the first of its session, growing, never reused.
+/// The number of an agent's request within its session: 1 for the first, growing, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestNumber(pub u64);
 

@@ -1,28 +1,28 @@
-//! The queue of one session: order, one turn at a time, a bound on deliveries. Texts and keys stay in the store.
+//! The message queue of one session: order, one turn at a time, a limit on tries. Texts and keys stay in the store.
 
 use crate::ids::MessageId;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// So many messages may wait: somebody who sends more than that is not listened to by anybody.
+/// The most messages that may wait: a longer queue means that nothing is reading it.
 pub const MOST_QUEUED: usize = 10_000;
 
-/// Messages that are not yet settled, and how many are.
+/// The messages that are not yet settled, and the number of those that are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inbox {
-    /// The store keeps these message by message: what is stored of a session must not grow with its queue.
+    /// The store keeps these one by one: the stored session must not grow with its queue.
     #[serde(skip)]
     queue: VecDeque<Queued>,
-    /// How many more wait than are listed: a copy to show from does not list any.
+    /// How many messages wait besides those listed: a copy made for display lists none.
     #[serde(skip)]
     unlisted: usize,
     in_flight: Option<InFlight>,
     done: u64,
     failed: u64,
-    /// How many deliveries were decided: their numbers are never used again.
+    /// How many deliveries were decided; their numbers are never reused.
     #[serde(default)]
     deliveries: u64,
-    /// The message at the front of the queue that an agent may have read before.
+    /// The message at the front of the queue, if an agent may have read it before.
     #[serde(default)]
     repeated: Option<MessageId>,
 }
@@ -30,22 +30,22 @@ pub struct Inbox {
 /// A message that waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
-    /// Which.
+    /// The id of the message.
     pub message: MessageId,
-    /// Turns that it has begun so far and that counted.
+    /// Turns it has begun that counted as a try.
     pub tries: u32,
 }
 
 /// The message whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// Which.
+    /// The id of the message.
     pub message: MessageId,
-    /// Turns that it has begun, this one included once the agent took it.
+    /// Turns it has begun, including this one once the agent has taken it.
     pub tries: u32,
-    /// Whether the agent took it: only a turn that began costs a try.
+    /// Whether the agent has taken it: only a turn that began costs a try.
     pub taken: bool,
-    /// The number of this delivery, by which an answer to an earlier one is told apart.
+    /// The number of this delivery, which tells its answer from the answer to an earlier one.
     #[serde(default)]
     pub delivery: u64,
     /// Whether an agent may have read it before.
@@ -59,26 +59,26 @@ pub struct InFlight {
 pub enum MessageChange {
     /// It joined the end of the queue.
     Queued {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
         /// Its dedupe key.
         key: Option<String>,
     },
-    /// Its turn has come.
+    /// Its turn began.
     Delivering {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
     },
     /// The agent took it.
     Taken {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
     },
     /// It went back to the front of the queue.
     Requeued {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
-        /// Whether the turn counted.
+        /// Whether the turn costs a try.
         cost: Cost,
         /// Whether the agent may have read it.
         #[serde(default)]
@@ -86,30 +86,30 @@ pub enum MessageChange {
     },
     /// Its answer is stored.
     Done {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
     },
-    /// It will not be delivered again by itself.
+    /// It will not be delivered again unless a person asks.
     Failed {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
-        /// Why.
+        /// Why it failed.
         why: MessageFailure,
     },
-    /// A failed message was put back by a person, with fresh tries.
+    /// A person put a failed message back, with fresh tries.
     Retried {
-        /// Which.
+        /// The id of the message.
         message: MessageId,
     },
 }
 
-/// Whether a turn that was cut short counts.
+/// Whether a turn that was cut short costs a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cost {
-    /// It counts.
+    /// It costs one.
     OneTry,
-    /// It was cut short by us, or never began.
+    /// It costs none: we cut it short, or it never began.
     Nothing,
 }
 
@@ -117,14 +117,14 @@ pub enum Cost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Read {
-    /// It may: what is not known counts as read.
+    /// It may have: anything uncertain counts as read.
     #[default]
     Maybe,
-    /// It is known that no byte of it reached the agent.
+    /// No byte of it reached the agent.
     Never,
 }
 
-/// Why a message has failed.
+/// Why a message failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageFailure {
@@ -139,25 +139,25 @@ pub enum MessageFailure {
 }
 
 impl Inbox {
-    /// The message whose turn it is.
+    /// Returns the message whose turn it is.
     #[must_use]
     pub fn in_flight(&self) -> Option<InFlight> {
         self.in_flight
     }
 
-    /// The message that is next, if none has its turn.
+    /// Returns the next message, if no turn is under way.
     #[must_use]
     pub fn deliverable(&self) -> Option<Queued> {
         if self.in_flight.is_some() { None } else { self.queue.front().copied() }
     }
 
-    /// How many wait.
+    /// Returns how many messages wait.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queue.len() + self.unlisted
     }
 
-    /// A copy that says how many wait, and not which: a queue may be long.
+    /// Returns a copy that says how many messages wait but does not list them: a queue may be long.
     pub(crate) fn outline(&self) -> Inbox {
         Inbox {
             queue: VecDeque::new(),
@@ -170,36 +170,36 @@ impl Inbox {
         }
     }
 
-    /// How many are done and how many have failed.
+    /// Returns how many are done and how many have failed.
     #[must_use]
     pub fn settled(&self) -> (u64, u64) {
         (self.done, self.failed)
     }
 
-    /// Whether this message waits in the queue.
+    /// Whether this message is waiting in the queue.
     #[must_use]
     pub fn waits(&self, message: MessageId) -> bool {
         self.queue.iter().any(|queued| queued.message == message)
     }
 
-    /// Whether an agent may have read a message that waits.
+    /// Whether an agent may have read a waiting message.
     #[must_use]
     pub fn is_repeated(&self, message: MessageId) -> bool {
         self.repeated == Some(message)
     }
 
-    /// The messages that wait, in the order of their turns.
+    /// Returns the waiting messages in the order of their turns.
     pub fn waiting(&self) -> impl Iterator<Item = Queued> + '_ {
         self.queue.iter().copied()
     }
 
-    /// The message that waits and is next, whether or not another one has its turn.
+    /// Returns the first waiting message, whether or not a turn is under way.
     #[must_use]
     pub fn next_waiting(&self) -> Option<MessageId> {
         self.queue.front().map(|queued| queued.message)
     }
 
-    /// Takes one step; steps of other messages than the one concerned change nothing.
+    /// Applies one step of a message; a step of a message that it does not concern changes nothing.
     pub(crate) fn apply(&mut self, change: &MessageChange) {
         match change {
             MessageChange::Queued { message, .. } => {
@@ -214,7 +214,7 @@ impl Inbox {
         }
     }
 
-    /// Puts back what was stored message by message, in the order of the turns.
+    /// Puts back the waiting messages, which were stored one by one, in the order of their turns.
     pub(crate) fn refill(&mut self, waiting: impl IntoIterator<Item = Queued>) {
         let current = self.in_flight.map(|turn| turn.message);
         self.queue = waiting.into_iter().filter(|queued| Some(queued.message) != current).collect();

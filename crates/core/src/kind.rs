@@ -1,15 +1,15 @@
-//! The kinds of events: one table of what an audit log can tell of, with the word that is stored and told.
+//! The kinds of events: one table of everything the audit log can report, with the word for each.
 //!
-//! Most of them are the [`Record`](crate::Record)s of decisions; the others happen to daemons, locks and databases, and
-//! nothing is decided by them. A row for a new one is all that the table needs; a new `Record` stops the build at
-//! `Record::kind` and wherever something is due for it.
+//! Most of them are the [`Record`](crate::Record)s of decisions; the others happen to daemons, locks and
+//! databases, and nothing is decided by them. A new kind needs only a row here; a new `Record` stops the
+//! build at `Record::kind` and everywhere else that must handle it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$of_variant:meta])* $Variant:ident = $word:literal,)+) => {
-        /// What happened.
+        /// The kind of an event.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[expect(missing_docs, reason = "the kinds are the words of the contract")]
         pub enum EventKind {
@@ -19,10 +19,10 @@ macro_rules! kinds {
         }
 
         impl EventKind {
-            /// All words that this version knows.
+            /// All words known to this version.
             pub const WORDS: &[&str] = &[$($word),+];
 
-            /// The word as it is stored and told.
+            /// Returns the word under which it is stored and reported.
             #[must_use]
             pub fn word(&self) -> &str {
                 match self {
@@ -97,7 +97,7 @@ kinds! {
     DatabaseFailed = "database_failed",
     DatabaseDamaged = "database_damaged",
     DatabaseEnded = "database_ended",
-    /// The row of an event that is not as it was written: what it told is not known any more.
+    /// The row of an event was altered; what the event said is lost.
     Damaged = "damaged",
 }
 

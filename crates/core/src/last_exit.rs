@@ -1,4 +1,4 @@
-//! The end of a session's last run, kept for people: it decides nothing.
+//! The end of a session's last run, kept for people to read: no rule uses it.
 
 use crate::exit::{Exit, Recognised, Verdict};
 use crate::rules::verdict::Asked;
@@ -11,18 +11,18 @@ use std::time::Duration;
 /// How the last run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastExit {
-    /// What the kernel says.
+    /// What the kernel says about it.
     pub exit: Exit,
-    /// The one verdict.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// What it had been asked.
+    /// What the run had been asked to do.
     pub asked: Asked,
-    /// When.
+    /// When it ended.
     pub at: Wall,
-    /// How long it lived.
+    /// How long the run lived.
     #[serde(with = "crate::time::millis")]
     pub lived: Duration,
-    /// The last line that it printed.
+    /// The last line it printed.
     #[serde(default)]
     pub last_line: Option<String>,
     /// What was recognised about it.
@@ -47,7 +47,7 @@ impl fmt::Display for LastExit {
     }
 }
 
-/// What an exit code does not tell.
+/// Returns what the exit code does not tell.
 fn said_of(recognised: Recognised) -> Option<&'static str> {
     match recognised {
         Recognised::StaleId => Some("its vendor does not know the conversation that it was to go on with"),

@@ -1,12 +1,12 @@
-//! The decisions of pinfold, and nothing else: no clock, no I/O, no async, no randomness.
+//! The decisions of pinfold and nothing else: no clock, no I/O, no async, no randomness.
 //!
 //! Everything that happens to a session is an [`Event`]; what follows is a [`Decision`]: changes to make
-//! durable, actions to perform, the rule that decided. The daemon and the foreground `run` are two shells
-//! around the same [`Session`]; the simulation runs the first of them in a virtual world.
+//! durable, actions to perform, and the rule that decided. The daemon and the foreground `run` are two shells
+//! around the same [`Session`]; the simulation runs the daemon's in a virtual world.
 //!
 //! - [`session`] is the one way in; [`machine`] says what each event means in each state;
 //! - [`rules`] are the restart, memory and verdict rules, one per file;
-//! - [`caller`] judges who asks, from evidence.
+//! - [`caller`] judges which process is asking, from evidence.
 #![forbid(unsafe_code)]
 
 pub mod account;

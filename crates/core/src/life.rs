@@ -1,4 +1,4 @@
-//! Where a session is in its life: what exists only in one state lives in that state.
+//! The state of a session. Whatever exists in only one state is stored in that state.
 
 use crate::exit::Verdict;
 use crate::ids::RunNumber;
@@ -7,90 +7,90 @@ use crate::rules::{self, WaitReason};
 use crate::time::{Moment, Wall};
 use serde::{Deserialize, Serialize};
 
-/// The state of a session, with what belongs to it.
+/// The state of a session, with the facts that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Life {
-    /// Parked: no run, no locks; wakes when needed.
+    /// Parked: no run and no locks; it wakes when it is needed.
     Idle {
         /// How it came to be parked.
         since: IdleSince,
     },
-    /// A run is decided and durable, and not yet seen to run.
+    /// A run was decided and stored, but is not yet known to run.
     Starting {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// How far it has come.
+        /// How far the start has come.
         stage: Stage,
         /// What it is for.
         purpose: Purpose,
     },
     /// A headless run.
     Running {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// Since when.
+        /// When it began.
         since: Moment,
-        /// The agent itself.
+        /// The agent's process.
         process: Process,
     },
     /// An interactive run, started by a takeover.
     Held {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// Since when.
+        /// When it began.
         since: Moment,
-        /// The terminal program.
+        /// The terminal program's process.
         process: Process,
-        /// Where the session goes when it ends.
+        /// Where the session goes after the run.
         then: HandBack,
     },
     /// A run that was asked to end.
     Stopping {
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
-        /// Since when.
+        /// When it began.
         since: Moment,
         /// What it was for.
         purpose: Purpose,
-        /// What it was asked first: that is what its end will be judged by.
+        /// What it was asked first; its end is judged by that.
         asked: Asked,
-        /// What comes next.
+        /// What comes after it.
         goal: Goal,
     },
-    /// No run until a moment.
+    /// No run until some time has passed.
     Backoff {
-        /// Which moment.
+        /// When the wait ends.
         until: Moment,
-        /// What for.
+        /// What the wait is for.
         reason: WaitReason,
-        /// What the system said, where it refused a start.
+        /// What the system said, if it refused a start.
         #[serde(default)]
         refused: Option<Box<StartRefused>>,
     },
-    /// No run because somebody else holds what it needs.
+    /// No run because another process holds what it needs.
     Blocked {
-        /// Who, as far as it is known.
+        /// The holder, as far as it is known.
         holder: Option<Box<HolderSeen>>,
-        /// Whose lock it is, and so what ends the wait.
+        /// Whose lock it is, which decides what ends the wait.
         on: BlockedOn,
     },
-    /// Ended by a person.
+    /// Stopped by a person.
     Stopped,
-    /// Needs attention.
+    /// It needs attention.
     Failed {
-        /// What happened.
+        /// Why it failed.
         cause: FailCause,
     },
     /// Kept as a record; never runs.
     Archived {
-        /// Since when.
+        /// When it was archived.
         at: Wall,
     },
 }
 
 impl Life {
-    /// The agent that is at work: its run, its process, and since when.
+    /// Returns the agent at work: its run, its process, and when it began.
     #[must_use]
     pub fn at_work(&self) -> Option<(RunNumber, Process, Moment)> {
         match self {
@@ -108,13 +108,13 @@ impl Life {
         }
     }
 
-    /// Whether somebody else's going would end this wait.
+    /// Whether this wait ends when another process lets go.
     #[must_use]
     pub fn awaits_holder(&self) -> bool {
         matches!(self, Life::Blocked { .. } | Life::Backoff { reason: WaitReason::Contended, .. })
     }
 
-    /// Whether it is in the archive, or on its way there.
+    /// Whether it is archived or being archived.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         matches!(self, Life::Archived { .. } | Life::Stopping { goal: Goal::Archive, .. })
@@ -139,7 +139,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word of the contract.
+    /// Returns the word of the contract.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -161,13 +161,13 @@ impl State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleSince {
-    /// It is new and nobody has needed it yet.
+    /// It is new and has not been needed yet.
     Created,
-    /// Nobody needed it for its idle time.
+    /// It was not needed for its idle time.
     Parked,
-    /// Its run ended and nobody needed another.
+    /// Its run ended and no other was needed.
     NotNeeded,
-    /// It was restored from the archive; mode `always` alone does not wake it before the next daemon start.
+    /// It was restored from the archive; mode `always` alone does not wake it before the daemon starts next.
     Restored,
     /// The daemon went down.
     DaemonDown,
@@ -197,13 +197,13 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandBack {
-    /// To a headless run if one is needed, else parked.
+    /// To a headless run if one is needed, otherwise parked.
     ByNeed,
-    /// To `stopped`, where it came from.
+    /// Back to `stopped`.
     ToStopped,
 }
 
-/// The agent's process and its fence, as the shim reported them.
+/// The agent's process and its fence, as reported by the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its pid.
@@ -212,7 +212,7 @@ pub struct Process {
     pub fence: u64,
 }
 
-/// What comes after a run that was asked to end; a later word of a person's may change it.
+/// What comes after a run that was asked to end; a person may change it later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -220,11 +220,11 @@ pub enum Goal {
     Stop,
     /// A person wants a new run.
     Restart,
-    /// Nobody needs it.
+    /// It is no longer needed.
     Park,
     /// It is over its memory limit.
     Drain,
-    /// An interactive run shall take its place.
+    /// An interactive run will take its place.
     Takeover,
     /// It goes to the archive.
     Archive,
@@ -237,7 +237,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// What a run that is ended for this is asked.
+    /// Returns what a run that ends for this goal is asked to do.
     #[must_use]
     pub fn asked(self) -> Asked {
         match self {
@@ -251,18 +251,18 @@ impl Goal {
     }
 }
 
-/// Who was seen to hold a lock; for people, decides nothing.
+/// The process seen to hold a lock; shown to people, never used to decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HolderSeen {
-    /// What is held.
+    /// The resource that it holds.
     pub resource: String,
-    /// By which process.
+    /// Its pid.
     pub pid: Option<u32>,
-    /// Running what.
+    /// Its command.
     pub command: Option<String>,
-    /// Of which session.
+    /// The session that it belongs to.
     pub session: Option<String>,
-    /// Since when.
+    /// When it took the lock.
     pub since: Option<Wall>,
 }
 
@@ -270,11 +270,11 @@ pub struct HolderSeen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockedOn {
-    /// A lock of ours: the kernel wakes us when it is free.
+    /// One of our locks: the kernel wakes us when it is free.
     OurLock,
-    /// Something of the vendor's: tried again at this moment, or when its holder goes.
+    /// A lock of the vendor's: tried again at this moment, or when its holder goes.
     VendorLock {
-        /// The next try.
+        /// When to try next.
         retry: Moment,
     },
 }
@@ -283,11 +283,11 @@ pub enum BlockedOn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailCause {
-    /// The verdict on its last run leaves no other way.
+    /// The verdict on its last run rules out another one.
     Ended(Verdict),
-    /// Crashes reached the hard limit.
+    /// The crash streak reached the hard limit.
     CrashHardLimit {
-        /// How many.
+        /// The number of crashes.
         crashes: u32,
     },
     /// A run could not be started, and trying again is pointless.
@@ -300,31 +300,31 @@ pub enum FailCause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CannotStart {
-    /// There is no such program.
+    /// The program does not exist.
     ProgramMissing {
-        /// What was looked for.
+        /// The program that was looked for.
         program: String,
     },
     /// The program may not be executed.
     NotExecutable {
-        /// Which.
+        /// The path of the program.
         program: String,
     },
-    /// There is no such directory.
+    /// The directory does not exist.
     DirectoryMissing {
-        /// Which.
+        /// The path of the directory.
         directory: String,
     },
-    /// The program's first line names an interpreter that is not there.
+    /// The program's first line names an interpreter that does not exist.
     InterpreterMissing {
-        /// Which program.
+        /// The path of the program.
         program: String,
-        /// What it names; none where it is no script, and its loader is missing.
+        /// The interpreter it names; `None` if it is not a script and its loader is missing.
         interpreter: Option<String>,
     },
     /// The directory may not be entered.
     DirectoryClosed {
-        /// Which.
+        /// The path of the directory.
         directory: String,
     },
     /// The lock folder cannot be used.
@@ -337,7 +337,7 @@ pub enum CannotStart {
 }
 
 impl CannotStart {
-    /// What the system said, or would say.
+    /// Returns the error number the system gave, or would give.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
@@ -356,7 +356,7 @@ impl CannotStart {
 /// What the system said when it refused a start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRefused {
-    /// The kernel's number for it, where it was the kernel.
+    /// The error number, if it came from the kernel.
     pub errno: Option<i32>,
     /// What was refused and why, in words.
     pub text: String,

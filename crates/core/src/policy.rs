@@ -1,4 +1,4 @@
-//! The numbers that the rules go by, and what a session is allowed to want.
+//! The numbers that the rules use, and what a session may ask for.
 
 use crate::guest::Attaching;
 use crate::talk::Permissions;
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// While somebody needs it.
+    /// While it is needed.
     OnDemand,
     /// From `new` to `stop`.
     Always,
@@ -20,24 +20,24 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Each mode with the word of the contract.
+    /// Each mode with its word in the contract.
     pub const WORDS: [(&'static str, Mode); 3] =
         [("on-demand", Mode::OnDemand), ("always", Mode::Always), ("once", Mode::Once)];
 
-    /// The mode that a word stands for.
+    /// Returns the mode that a word stands for.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Mode> {
         Mode::WORDS.iter().find(|(known, _)| *known == word).map(|(_, mode)| *mode)
     }
 }
 
-/// All policy numbers; the defaults are those of the documentation.
+/// All policy numbers; the defaults are the documented ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Crashes in a streak at which to warn; 0 is never.
+    /// Crashes in a streak at which to warn; 0 means never.
     pub crash_soft_limit: u32,
-    /// Crashes in a streak at which the session has failed; 0 is never.
+    /// Crashes in a streak at which the session fails; 0 means never.
     pub crash_hard_limit: u32,
     /// A crash after a strictly longer run starts a new streak.
     #[serde(with = "millis")]
@@ -48,14 +48,14 @@ pub struct Policy {
     /// The longest wait after a crash.
     #[serde(with = "millis")]
     pub backoff_max: Duration,
-    /// Up to this part of a wait is taken off.
+    /// The largest part of a wait that chance may take off.
     pub backoff_jitter: f64,
-    /// Clean restarts in `clean_window` that are at once.
+    /// Clean restarts within `clean_window` that happen at once.
     pub clean_limit: u32,
     /// The window for clean restarts; a run that lives longer ends the episode.
     #[serde(with = "millis")]
     pub clean_window: Duration,
-    /// Drains in `drain_window` that are restarted at once.
+    /// Drains within `drain_window` that are restarted at once.
     pub drain_limit: u32,
     /// The window for drains.
     #[serde(with = "millis")]
@@ -63,15 +63,15 @@ pub struct Policy {
     /// The wait after each drain beyond the limit.
     #[serde(with = "millis")]
     pub drain_backoff: Duration,
-    /// The wait after the n-th contended exit in a row is n times this ...
+    /// The wait after the n-th contended exit in a row is n times this, ...
     #[serde(with = "millis")]
     pub contention_step: Duration,
-    /// ... and at most this.
+    /// ... but never longer than this.
     #[serde(with = "millis")]
     pub contention_max: Duration,
-    /// The contended exit in a row at which the session is blocked; 0 is never.
+    /// The contended exit in a row at which the session is blocked; 0 means never.
     pub contention_limit: u32,
-    /// How long a run without need is kept.
+    /// How long a run that is no longer needed is kept.
     #[serde(with = "millis")]
     pub idle_after: Duration,
     /// Time between the stop signal and SIGKILL.
@@ -80,21 +80,21 @@ pub struct Policy {
     /// How long a takeover waits for the turn under way.
     #[serde(with = "millis")]
     pub takeover_deadline: Duration,
-    /// Deliveries after which a message has failed; 0 counts as 1.
+    /// Deliveries after which a message fails; 0 counts as 1.
     pub message_tries: u32,
     /// The part of the memory limit at which to warn.
     pub memory_warn: f64,
-    /// Silence after which a run that was told of a watchdog is ended; zero is off.
+    /// How long a run that was told of a watchdog may be silent before it is ended; zero turns it off.
     #[serde(with = "millis")]
     pub watchdog: Duration,
-    /// Silence of an agent at work after which `why` warns; zero is never.
+    /// How long an agent at work may be silent before `why` warns; zero means never.
     #[serde(with = "millis")]
     pub silence_warn: Duration,
-    /// Whether a session starts again by itself when its usage limit resets.
+    /// Whether a session resumes by itself when its usage limit resets.
     pub limit_resume: bool,
     /// Whether an agent is told that it may have seen a message before.
     pub mark_repetition: bool,
-    /// Who answers an agent that asks for permission.
+    /// Who answers when an agent asks for permission.
     pub permissions: Permissions,
 }
 
@@ -130,36 +130,36 @@ impl Default for Policy {
     }
 }
 
-/// What the core must know of a session's definition; argv, directory and environment stay in the shell.
+/// The part of a session's definition that the core needs; argv, directory and environment stay in the shell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// When it runs.
     pub mode: Mode,
-    /// Its numbers.
+    /// Its policy numbers.
     #[serde(default)]
     pub policy: Policy,
-    /// Bytes at which a run is drained.
+    /// Memory in bytes above which a run is drained.
     #[serde(default)]
     pub memory_limit: Option<u64>,
-    /// Whether the agent has a terminal program of its own that can take the session over.
+    /// Whether the agent has its own terminal program, which can take the session over.
     #[serde(default)]
     pub interactive: bool,
-    /// What `attach` does with that.
+    /// What `attach` does with that program.
     #[serde(default, skip_serializing_if = "Attaching::is_takeover")]
     pub attach: Attaching,
-    /// What it may spend before a person is asked.
+    /// How much it may spend before a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Money>,
-    /// How long its turns may take in all before a person is asked, in milliseconds.
+    /// How long its turns may take in total before a person is asked, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_time: Option<u64>,
-    /// Whether each of its runs is for one message: nothing else needs a run, and the end of one ends the turn.
+    /// Whether each run is for one message: only a message needs a run, and the end of the run ends the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_per_message: bool,
 }
 
 impl Spec {
-    /// A session in this mode with the default policy.
+    /// Creates a definition with this mode and the default policy.
     #[must_use]
     pub fn new(mode: Mode) -> Spec {
         Spec {

@@ -1,17 +1,17 @@
 //! Writes other people's text as one word of a shell command.
 //!
-//! Hints are commands that people and agents paste. A directory, a key or a name in them is always exactly one word,
-//! whatever is in it, and nothing in it is ever run.
+//! Hints are commands that people and agents paste. A directory, key or name in them is always exactly one
+//! word, whatever it contains, and nothing in it is ever run.
 
 use crate::visible::is_hidden;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text as one word for a shell: as it is where a shell takes nothing in it for its own, else quoted.
+/// Returns the text as one word for a shell: unchanged if nothing in it is special to a shell, otherwise quoted.
 ///
-/// What a terminal would obey must not stand in a hint, and no quotes of the old standard shell can name it. So it is
-/// printed by the shell itself: `"$(printf 'a\033b')"` is the same word to sh, dash, bash, zsh and fish. `$'a\033b'`
-/// would be another one to dash. A substitution loses newlines at its end: only there `$'..'` is used.
+/// Control characters must not appear in a hint, and no quotes of the standard shell can express them. So the
+/// shell prints them itself: `"$(printf 'a\033b')"` is the same word to sh, dash, bash, zsh and fish, while
+/// `$'a\033b'` would be another word to dash. A substitution loses newlines at its end: only for those is `$'..'` used.
 #[must_use]
 pub fn quoted(text: &str) -> Cow<'_, str> {
     if !text.is_empty() && text.bytes().all(is_plain) {
@@ -31,12 +31,12 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_./:@%+=-".contains(&byte)
 }
 
-/// Backticks stand around a command in a hint: one inside would end it for whoever looks for them.
+/// A hint has backticks around its command: one inside would look like the end of the command.
 fn is_escaped(character: char) -> bool {
     character == '`' || is_hidden(character)
 }
 
-/// The text with octal escapes, which stay within single quotes whether a shell knows `$'..'` or not.
+/// Returns the text with octal escapes, which are safe within single quotes whether or not a shell knows `$'..'`.
 fn escaped(text: &str) -> String {
     let mut word = String::with_capacity(text.len() + 16);
     for character in text.chars() {
@@ -45,7 +45,7 @@ fn escaped(text: &str) -> String {
             '\'' => word.push_str("\\047"),
             other if is_escaped(other) => {
                 for byte in other.encode_utf8(&mut [0; 4]).bytes() {
-                    // A string takes everything.
+                    // Writing to a string cannot fail.
                     _ = write!(word, "\\{byte:03o}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Why a session runs, which of its runs is which, and who takes one over.
+//! Why a session runs, the numbers of its runs, and takeovers.
 
 use crate::ids::{ConsumerId, RunNumber};
 use crate::rules::parting::Word;
@@ -9,35 +9,35 @@ use std::fmt;
 /// The numbers of a session's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Runs {
-    /// The latest that was decided.
+    /// The latest run that was decided.
     pub last: RunNumber,
-    /// The latest that was seen to run.
+    /// The latest run that was known to run.
     pub seen: RunNumber,
-    /// The latest whose end is settled.
+    /// The latest run whose end is settled.
     pub settled: RunNumber,
-    /// How many were seen to run.
+    /// How many runs were known to run.
     pub count: u64,
 }
 
 /// A takeover that waits for the headless run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takeover {
-    /// Who asked.
+    /// The client that asked.
     pub consumer: ConsumerId,
-    /// Whether the turn under way is interrupted.
+    /// Whether to interrupt the turn under way.
     pub urgent: bool,
-    /// Until when the turn under way may go on.
+    /// How long the turn under way may go on.
     pub until: Moment,
 }
 
-/// An agent that was asked by word to leave, and is not told to by a signal yet.
+/// An agent that was asked to leave and has not been sent a signal yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaving {
-    /// What was said to it.
+    /// What it was told.
     pub word: Word,
-    /// Until when that is waited for.
+    /// When the wait for that ends.
     pub until: Boot,
-    /// When its grace is over.
+    /// When its grace ends.
     pub by: Boot,
 }
 
@@ -55,7 +55,7 @@ pub enum Need {
     Message,
     /// The agent has work of its own under way.
     OwnWork,
-    /// Somebody is attached.
+    /// A client is attached.
     Attach,
     /// A person started it.
     Person,

@@ -1,7 +1,7 @@
-//! One session as the core knows it: what it remembers.
+//! One session as the core knows it: everything it remembers.
 //!
-//! What to do about an event is decided in [`crate::machine`], where [`Session::handle`] is, and in
-//! [`crate::rules`]. It changes in no other way than by [`Change`]s, so replaying them gives it back.
+//! [`crate::machine`], where [`Session::handle`] is, and [`crate::rules`] decide what to do about an event. A
+//! session changes only by [`Change`]s, so replaying them reproduces it.
 
 use crate::budgets::Budgets;
 use crate::decision::{Change, InForce};
@@ -56,36 +56,36 @@ pub struct Session {
     pub(crate) live: Live,
 }
 
-/// What is true only while this daemon lives; a restart begins without it.
+/// What is true only while this daemon lives; the next daemon starts without it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Live {
     pub(crate) consumers: BTreeMap<ConsumerId, ConsumerKind>,
     pub(crate) unneeded: Option<Boot>,
     pub(crate) takeover: Option<Takeover>,
-    /// Who waits for a guest, in the order in which they came.
+    /// The consumers that wait for a guest, in the order in which they came.
     pub(crate) awaiting_guest: Vec<ConsumerId>,
     pub(crate) standing: Option<Box<Standing>>,
-    /// What its account keeps it from.
+    /// The hold that its account puts on it.
     pub(crate) hold: Option<Box<Hold>>,
     pub(crate) memory: MemoryWatch,
     pub(crate) sign_of_life: Option<Boot>,
     pub(crate) closing: bool,
-    /// Its lock is held and its shim does not answer: nothing is decided until the world was seen.
+    /// Its lock is held and its shim does not answer: nothing is decided until the world has been seen.
     pub(crate) mute: bool,
-    /// Its agent was asked by word to leave.
+    /// Its agent was asked to leave.
     pub(crate) leaving: Option<Leaving>,
-    /// Who is in the way of its run's end.
+    /// What keeps its run from ending.
     pub(crate) unended: Option<Box<Unended>>,
-    /// The last run that was given a message.
+    /// The latest run that was given a message.
     pub(crate) served: Option<RunNumber>,
 }
 
 /// The next thing that happens by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// When.
+    /// When it is due.
     pub at: Boot,
-    /// What.
+    /// What is due.
     pub what: Upcoming,
 }
 
@@ -95,24 +95,24 @@ pub struct Deadline {
 pub enum Upcoming {
     /// The next run after a wait.
     Restart,
-    /// A try to get past somebody else's lock.
+    /// The next try while another process holds the lock.
     Retry,
-    /// Parking.
+    /// The run is parked.
     Park,
-    /// The end of a takeover's patience.
+    /// A takeover stops waiting for the turn.
     TakeoverDeadline,
-    /// The end of the watchdog's patience.
+    /// The watchdog loses patience.
     Watchdog,
-    /// The end of what a person's `start` keeps alive.
+    /// A person's `start` no longer counts as a need.
     NotNeeded,
-    /// The stop signal for an agent that was asked to leave.
+    /// The stop signal is sent to an agent that was asked to leave.
     Signal,
-    /// The end of what its account keeps it from.
+    /// The hold of its account ends.
     Reset,
 }
 
 impl Upcoming {
-    /// The word of the contract for `next.what`.
+    /// Returns the word of the contract for `next.what`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Upcoming {
 }
 
 impl Session {
-    /// A session that nothing has happened to yet; send it [`crate::Event::Created`].
+    /// Creates a session that nothing has happened to yet; send it [`crate::Event::Created`].
     #[must_use]
     pub fn new(spec: Spec) -> Session {
         Session {
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// Applies one change of an earlier decision: replaying all of them gives the session back.
+    /// Applies one change of an earlier decision: replaying all of them reproduces the session.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Life(life) => self.life = life.clone(),
@@ -196,13 +196,14 @@ impl Session {
         }
     }
 
-    /// What a daemon that starts would load: everything but what dies with this one.
+    /// Returns what a starting daemon would load: everything except what dies with this one.
     #[must_use]
     pub fn as_stored(&self) -> Session {
         Session { live: Live::default(), ..self.clone() }
     }
 
-    /// A copy to show from: it explains itself as the session does, and says how many messages wait, but not which.
+    /// Returns a copy for display: it explains itself as the session does and knows how many messages wait,
+    /// but not which.
     #[must_use]
     pub fn outline(&self) -> Session {
         Session {
@@ -224,12 +225,12 @@ impl Session {
         }
     }
 
-    /// Puts back the messages that wait, which are stored one by one and not with the session.
+    /// Puts back the waiting messages, which are stored one by one and not with the session.
     pub fn refill(&mut self, waiting: impl IntoIterator<Item = Queued>) {
         self.inbox.refill(waiting);
     }
 
-    /// Puts back how its last run ended, from a record of the time before that was stored with the session.
+    /// Restores how its last run ended, for a session that was stored before it kept that itself.
     pub fn recall(&mut self, exit: LastExit) {
         self.last_exit.get_or_insert_with(|| Box::new(exit));
     }
@@ -241,7 +242,7 @@ impl Session {
         }
     }
 
-    /// The state in the contract's words.
+    /// Returns the state as the word of the contract.
     #[must_use]
     pub fn state(&self) -> State {
         match self.life {
@@ -261,13 +262,13 @@ impl Session {
         }
     }
 
-    /// The state with what belongs to it.
+    /// Returns the state with the facts that belong to it.
     #[must_use]
     pub fn life(&self) -> &Life {
         &self.life
     }
 
-    /// Whether its agent was asked by word to leave, and is waited for.
+    /// Whether its agent was asked to leave and is given time to.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.live.leaving.is_some()
@@ -279,49 +280,49 @@ impl Session {
         self.interrupted
     }
 
-    /// The definition in force.
+    /// Returns the definition in force.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The definition that the next run will have, if it is another one.
+    /// Returns the definition of the next run, if it is a different one.
     #[must_use]
     pub fn next_spec(&self) -> Option<&Spec> {
         self.next_spec.as_deref()
     }
 
-    /// The numbers of its runs.
+    /// Returns the numbers of its runs.
     #[must_use]
     pub fn runs(&self) -> Runs {
         self.runs
     }
 
-    /// The counters of the restart rules.
+    /// Returns the counters of the restart rules.
     #[must_use]
     pub fn budgets(&self) -> &Budgets {
         &self.budgets
     }
 
-    /// How its last run ended, if one has.
+    /// Returns how its last run ended, if one has.
     #[must_use]
     pub fn last_exit(&self) -> Option<&LastExit> {
         self.last_exit.as_deref()
     }
 
-    /// Its messages.
+    /// Returns its messages.
     #[must_use]
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
     }
 
-    /// What is known of the conversation with its agent.
+    /// Returns what is known about the conversation with its agent.
     #[must_use]
     pub fn talk(&self) -> &Talk {
         &self.talk
     }
 
-    /// What its agent does now, where it says so.
+    /// Returns what its agent is doing now, if it says so.
     #[must_use]
     pub fn activity(&self) -> Activity {
         match self.live.standing.as_deref() {
@@ -333,60 +334,60 @@ impl Session {
         }
     }
 
-    /// What is known of what its agent does, with how and since when.
+    /// Returns what its agent is doing, how that is known, and since when.
     #[must_use]
     pub fn standing(&self) -> Option<&Standing> {
         self.live.standing.as_deref()
     }
 
-    /// Whether its terminal asks something, so that no message is typed into it.
+    /// Whether its terminal shows a dialog, so that no message may be typed into it.
     #[must_use]
     pub fn dialog(&self) -> Dialog {
         self.standing().map_or(Dialog::None, |standing| standing.dialog)
     }
 
-    /// How many consumers are connected.
+    /// Returns how many consumers are connected.
     #[must_use]
     pub fn consumers(&self) -> usize {
         self.live.consumers.len()
     }
 
-    /// Who is connected, and how.
+    /// Returns the connected consumers and their kinds.
     pub fn connected(&self) -> impl Iterator<Item = (ConsumerId, ConsumerKind)> {
         self.live.consumers.iter().map(|(consumer, kind)| (*consumer, *kind))
     }
 
-    /// When a consumer was last connected.
+    /// Returns when a consumer was last connected.
     #[must_use]
     pub fn last_consumer(&self) -> Option<Wall> {
         self.last_consumer
     }
 
-    /// The latest memory reading of the run.
+    /// Returns the latest memory reading of the run, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> Option<u64> {
         self.live.memory.bytes
     }
 
-    /// Whether a shim keeps the locks while nothing runs.
+    /// Returns whether a shim keeps the locks while nothing runs.
     #[must_use]
     pub fn shim(&self) -> Shim {
         self.shim
     }
 
-    /// The takeover under way.
+    /// Returns the takeover under way.
     #[must_use]
     pub fn takeover(&self) -> Option<Takeover> {
         self.live.takeover
     }
 
-    /// Who is in the way of its run's end, if it should have ended and has not.
+    /// Returns what keeps its run from ending, if it should have ended and has not.
     #[must_use]
     pub fn unended(&self) -> Option<&Unended> {
         self.live.unended.as_deref()
     }
 
-    /// The run that may have processes now.
+    /// Returns the run that may have processes now.
     #[must_use]
     pub fn live_run(&self) -> Option<RunNumber> {
         match self.life {
@@ -403,7 +404,7 @@ impl Session {
         }
     }
 
-    /// Why it must run now, if it must.
+    /// Returns why it must run now, if it must.
     #[must_use]
     pub fn need(&self, now: Boot) -> Option<Need> {
         let idle = matches!(self.life, Life::Idle { .. });
@@ -419,7 +420,7 @@ impl Session {
         self.occupied().or_else(|| self.keep_until.filter(|until| now < *until).map(|_| Need::Person))
     }
 
-    /// The reasons that are not a matter of time.
+    /// Returns the need, if there is one that does not depend on the time.
     pub(crate) fn occupied(&self) -> Option<Need> {
         if let Some(need) = self.inbox_needs() {
             return Some(need);
@@ -438,7 +439,7 @@ impl Session {
         (self.inbox.queued() > 0 && !self.is_held()).then_some(Need::Message)
     }
 
-    /// When something is due by itself next. Send [`crate::Event::Ticked`] then; early or late does no harm.
+    /// Returns when something is due next. Send [`crate::Event::Ticked`] then; early or late does no harm.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Deadline> {
         let deadline = |at, what| Some(Deadline { at, what });
@@ -482,7 +483,7 @@ impl Session {
         Some(Deadline { at, what: Upcoming::Watchdog })
     }
 
-    /// A wait that only a person's `start` keeps up ends with that.
+    /// Returns when a wait ends that is kept up only by a person's `start`.
     fn need_runs_out(&self) -> Option<Deadline> {
         let only_person = self.spec.mode == Mode::OnDemand && self.occupied().is_none();
         let at = self.keep_until.filter(|_| only_person)?;
@@ -491,7 +492,7 @@ impl Session {
 }
 
 impl Change {
-    /// Whether it must be stored: the rest is true only while this daemon lives.
+    /// Whether it must be stored; the other changes are true only while this daemon lives.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         match self {

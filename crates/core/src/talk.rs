@@ -1,20 +1,21 @@
-//! What is known of the conversation with an agent: what it does now, what it asks, and which conversation of its vendor it is in.
+//! What is known about the conversation with an agent: what it is doing, what it asks, and which conversation
+//! of its vendor it is in.
 //!
-//! Agents that tell nothing of this have none of it: their activity is unknown, and they ask nothing.
+//! For an agent that reports none of this, the activity is unknown and there are no requests.
 
 use crate::ids::{RequestNumber, RunNumber};
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 
-/// So many requests of one session may be open: an agent that asks more is not asking a person.
+/// The most requests of one session that may be open: an agent that asks more is not asking a person.
 pub const MOST_REQUESTS: usize = 64;
 
-/// What outlives the daemon.
+/// The part of the conversation that outlives the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Talk {
-    /// Those that are open, oldest first.
+    /// The requests that are not over, oldest first.
     requests: Vec<Request>,
-    /// How many there were: their numbers are never used again.
+    /// How many requests there were; their numbers are never reused.
     asked: u64,
     vendor: Option<Vendor>,
 }
@@ -22,7 +23,7 @@ pub struct Talk {
 /// A conversation of the agent's vendor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vendor {
-    /// Its id, in the vendor's words.
+    /// The vendor's id of it.
     pub id: String,
     /// The run that named it.
     pub run: RunNumber,
@@ -33,17 +34,17 @@ pub struct Vendor {
 pub struct Request {
     /// Its number in this session.
     pub number: RequestNumber,
-    /// The run that asks; it is gone with it.
+    /// The run that asks; the request ends with it.
     pub run: RunNumber,
-    /// What the agent calls it; unique within the run.
+    /// The agent's own key for it, unique within the run.
     pub key: String,
-    /// What is asked.
+    /// The kind of request.
     pub kind: RequestKind,
-    /// The same in words.
+    /// What is asked, in words.
     pub title: String,
-    /// Since when.
+    /// When it was asked.
     pub since: Wall,
-    /// What was decided; it is open until then, and kept until the agent was told.
+    /// The answer. Until there is one, the request is open; afterwards it is kept until the agent was told.
     pub answer: Option<RequestAnswer>,
 }
 
@@ -53,28 +54,28 @@ pub struct Request {
 pub enum RequestKind {
     /// Whether it may use a tool.
     Permission,
-    /// Something that only a person knows.
+    /// Something only a person knows.
     Question,
 }
 
-/// What a person, or the policy, says to a request.
+/// The answer of a person, or of the policy, to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestAnswer {
-    /// Yes or no.
+    /// Whether it is allowed.
     pub verdict: Permit,
-    /// Whether it counts for all that are alike.
+    /// Whether the answer covers all similar requests.
     pub always: bool,
-    /// What is said with it.
+    /// Words that go with the answer.
     pub words: Option<String>,
 }
 
-/// Yes or no.
+/// Whether a request is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permit {
-    /// Yes.
+    /// It is allowed.
     Allow,
-    /// No.
+    /// It is denied.
     Deny,
 }
 
@@ -82,78 +83,78 @@ pub enum Permit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permissions {
-    /// A person.
+    /// A person answers.
     #[default]
     Ask,
-    /// The policy: yes.
+    /// The policy allows all.
     Allow,
-    /// The policy: no.
+    /// The policy denies all.
     Deny,
 }
 
-/// What an agent does, and how that is known. True only while this daemon lives: another one hears it again.
+/// What an agent is doing and how that is known. True only while this daemon lives: the next one hears it anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
-    /// What it does now.
+    /// What it is doing now.
     pub activity: Activity,
-    /// Whether work of its own is under way that no message asked for.
+    /// Whether it works on something that no message asked for.
     pub own_work: bool,
-    /// How it is known.
+    /// How this is known.
     pub from: Source,
-    /// Since when; nothing means that it has just become known.
+    /// When it began; `None` means that it has just become known.
     pub since: Option<Wall>,
-    /// Whether its terminal asks something that a typed message would answer.
+    /// Whether its terminal shows a dialog that a typed message would answer.
     pub dialog: Dialog,
-    /// What it waits for, in words of its own.
+    /// What it waits for, in its own words.
     pub detail: Option<String>,
 }
 
-/// How it is known what an agent does.
+/// How it is known what an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// By its protocol.
+    /// From its protocol.
     #[default]
     Protocol,
-    /// By a file that its program keeps about itself.
+    /// From a file that its program keeps about itself.
     IdFile,
-    /// By a bell or a notification on its terminal.
+    /// From a bell or a notification on its terminal.
     Terminal,
 }
 
-/// Whether the terminal of an agent asks something.
+/// Whether the terminal of an agent shows a dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialog {
     /// No, as far as is known.
     #[default]
     None,
-    /// Yes: what is typed now answers it.
+    /// Yes: anything typed now would answer it.
     Open,
-    /// It can be known, and was not looked at yet.
+    /// It could be seen, but has not been looked for yet.
     Unseen,
 }
 
 impl Standing {
-    /// Whether another one says the same, whenever it began.
+    /// Whether both say the same, apart from when it began.
     fn says_as(&self, other: &Standing) -> bool {
         let Standing { activity, own_work, from, since: _, dialog, detail } = self;
         (activity, own_work, from, dialog, detail)
             == (&other.activity, &other.own_work, &other.from, &other.dialog, &other.detail)
     }
 
-    /// Whether it tells nothing that this one does not.
+    /// Whether `newer` says nothing that this one does not.
     #[must_use]
     pub fn covers(&self, newer: &Standing) -> bool {
         self.says_as(newer) && (newer.since.is_none() || newer.since == self.since)
     }
 }
 
-/// What an agent does now.
+/// What an agent is doing now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// It works.
+    /// It is working.
     Working,
     /// It waits for a person.
     Waiting,
@@ -172,56 +173,56 @@ pub enum Activity {
 pub enum RequestChange {
     /// The agent asked.
     Opened(Box<Request>),
-    /// It was decided.
+    /// It was answered.
     Answered {
-        /// Which.
+        /// The number of the request.
         number: RequestNumber,
-        /// How.
+        /// The answer.
         answer: RequestAnswer,
     },
-    /// The agent was told, or does not ask any more.
+    /// The agent was told, or no longer asks.
     Closed {
-        /// Which.
+        /// The number of the request.
         number: RequestNumber,
     },
 }
 
 impl Talk {
-    /// The requests that wait for an answer, oldest first.
+    /// Returns the requests that wait for an answer, oldest first.
     pub fn open(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter().filter(|request| request.answer.is_none())
     }
 
-    /// The requests that were answered while the agent has not been told.
+    /// Returns the requests that were answered but whose agent has not been told.
     pub fn untold(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter().filter(|request| request.answer.is_some())
     }
 
-    /// How many requests there ever were.
+    /// Returns how many requests there have been in all.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked
     }
 
-    /// All that are not over.
+    /// Returns all requests that are not over.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }
 
-    /// The one that a run calls by a key.
+    /// Returns the request of a run with this key.
     #[must_use]
     pub fn called(&self, run: RunNumber, key: &str) -> Option<&Request> {
         self.requests.iter().find(|request| request.run == run && request.key == key)
     }
 
-    /// The latest conversation of the vendor's that is known.
+    /// Returns the latest known conversation of the vendor.
     #[must_use]
     pub fn vendor(&self) -> Option<&Vendor> {
         self.vendor.as_ref()
     }
 
-    /// The number of the next request.
+    /// Returns the number of the next request.
     pub(crate) fn next_number(&self) -> RequestNumber {
         RequestNumber(self.asked + 1)
     }

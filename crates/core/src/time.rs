@@ -1,22 +1,22 @@
 //! Time as the core knows it: always an argument, never asked for.
 //!
-//! The wall clock is stored and shown; only the boot clock measures. How long a run lived is measured by
-//! its shim while the machine was awake, and arrives with the exit.
+//! The wall clock is stored and shown; only the boot clock measures. How long a run lived is measured by its
+//! shim while the machine is awake, and arrives with the exit.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 use std::time::Duration;
 
-/// Milliseconds since the Unix epoch: to store and to show.
+/// Milliseconds since the Unix epoch, to store and to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Wall(pub i64);
 
-/// Milliseconds since the machine started, suspended time included: to measure.
+/// Milliseconds since boot, including time suspended; to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
 impl Boot {
-    /// Time since `earlier`; zero if that lies ahead.
+    /// Returns the time since `earlier`, or zero if that is in the future.
     #[must_use]
     pub fn since(self, earlier: Boot) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -32,7 +32,7 @@ impl Add<Duration> for Boot {
 }
 
 impl Wall {
-    /// Time until `later`; zero if that is past.
+    /// Returns the time until `later`, or zero if that is in the past.
     #[must_use]
     pub fn until(self, later: Wall) -> Duration {
         Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
@@ -52,19 +52,19 @@ pub(crate) fn whole_millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
-/// A fresh random part of one, drawn by the shell for each call: 0 shortens a wait by nothing.
+/// A fresh random fraction, drawn by the shell for each call: 0 does not shorten a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Jitter(pub u16);
 
 impl Jitter {
-    /// The part of one, in `0.0..=1.0`.
+    /// Returns the fraction, in `0.0..=1.0`.
     #[must_use]
     pub fn part(self) -> f64 {
         f64::from(self.0) / f64::from(u16::MAX)
     }
 }
 
-/// The present, as told by the shell.
+/// The present, as the shell reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Now {
     /// The wall clock.
@@ -76,13 +76,13 @@ pub struct Now {
 }
 
 impl Now {
-    /// This moment, to keep.
+    /// Returns this moment, for keeping.
     #[must_use]
     pub fn moment(self) -> Moment {
         Moment { wall: self.wall, boot: self.boot }
     }
 
-    /// The moment that lies `wait` ahead.
+    /// Returns the moment that is `wait` ahead.
     #[must_use]
     pub fn after(self, wait: Duration) -> Moment {
         Moment { wall: self.wall + wait, boot: self.boot + wait }
@@ -92,9 +92,9 @@ impl Now {
 /// A point in time: measured by `boot`, shown by `wall`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Moment {
-    /// As people read it.
+    /// The time that people read.
     pub wall: Wall,
-    /// As waits are measured.
+    /// The time that waits are measured by.
     pub boot: Boot,
 }
 

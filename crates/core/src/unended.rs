@@ -1,4 +1,4 @@
-//! Runs that should have ended and have not: who is in the way, why, and what a person can do about it.
+//! Runs that should have ended and have not: what is in the way, why, and what a person can do about it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,14 +9,14 @@ use std::fmt;
 pub enum Unended {
     /// Its shim does not answer: it is stopped, frozen, or in uninterruptible sleep.
     Silent {
-        /// The shim's pid, where it is known.
+        /// The shim's pid, if it is known.
         shim: Option<u32>,
     },
-    /// Its shim is at work, but something of the tree does not end.
+    /// Its shim answers, but some of the process tree does not end.
     Survivors {
-        /// The shim's pid, where it is known.
+        /// The shim's pid, if it is known.
         shim: Option<u32>,
-        /// What is left. Empty when the shim cannot say: one of an older version.
+        /// The processes that are left. Empty if the shim is of an older version and cannot tell.
         left: Vec<Survivor>,
     },
 }
@@ -26,7 +26,7 @@ pub enum Unended {
 pub struct Survivor {
     /// Its pid.
     pub pid: u32,
-    /// Its name, as the kernel has it.
+    /// Its name, as the kernel knows it.
     pub name: String,
     /// Why it still lives.
     pub why: Undying,
@@ -36,20 +36,20 @@ pub struct Survivor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undying {
-    /// It runs as another user: no signal may be sent to it.
+    /// It runs as another user, so we may not signal it.
     NotPermitted {
-        /// Which user.
+        /// The id of that user.
         uid: u32,
     },
     /// SIGKILL was sent, and it has not ended.
     DoesNotEnd,
 }
 
-/// So many survivors are named; of the others only the number is said.
+/// How many survivors are named; the rest are only counted.
 const NAMED: usize = 4;
 
 impl Unended {
-    /// The processes that are in the way.
+    /// Returns the processes that are in the way.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         match self {
@@ -58,7 +58,7 @@ impl Unended {
         }
     }
 
-    /// What a person can do; `unlock` is how the holder of the session's lock is ended.
+    /// Returns what a person can do; `unlock` is the command that ends the holder of the session's lock.
     #[must_use]
     pub fn advice(&self, unlock: &str) -> String {
         match self {

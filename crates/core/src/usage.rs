@@ -1,4 +1,4 @@
-//! What agents report of what they use: tokens, money, and how full their context is.
+//! What agents report about what they use: tokens, money, and how full their context is.
 
 use crate::ids::{MessageId, RunNumber};
 use crate::time::{Boot, Wall};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use std::ops::Add;
 use std::time::Duration;
 
-/// US dollars, in billionths: sums of them are exact.
+/// US dollars, in billionths, so that sums are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Money(pub u64);
 
-/// So many of them are a dollar.
+/// Billionths per dollar.
 const PER_DOLLAR: f64 = 1e9;
 
 impl Money {
-    /// The nearest amount to so many dollars; what is not an amount is nothing.
+    /// Returns the amount nearest to `usd` dollars; `None` if that is not an amount of money.
     #[must_use]
     pub fn of_usd(usd: f64) -> Option<Money> {
         let amount = (usd * PER_DOLLAR).round();
-        // Beyond this a float is not exact, and nobody has so much.
+        // Beyond this a float is not exact, and no bill is that large.
         let known = amount.is_finite() && (0.0..=9e15).contains(&amount);
         #[expect(
             clippy::cast_possible_truncation,
@@ -29,14 +29,14 @@ impl Money {
         known.then_some(Money(amount as u64))
     }
 
-    /// So many dollars.
+    /// Returns the amount in dollars.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "for people, who do not look at the sixteenth digit")]
     pub fn usd(self) -> f64 {
         self.0 as f64 / PER_DOLLAR
     }
 
-    /// What is left without another amount.
+    /// Returns what is left after taking `other` off, at least zero.
     #[must_use]
     pub fn less(self, other: Money) -> Money {
         Money(self.0.saturating_sub(other.0))
@@ -51,33 +51,33 @@ impl Add for Money {
     }
 }
 
-/// Tokens and money, each as far as it is told.
+/// Tokens and money, each as far as it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Figures {
-    /// Tokens read, from the vendor's cache or not.
+    /// Tokens read, whether or not from the vendor's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
     /// Tokens written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
-    /// Those of the tokens read that came from the vendor's cache.
+    /// The tokens read that came from the vendor's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
-    /// What it cost.
+    /// The cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
 }
 
 impl Figures {
-    /// Whether nothing is told, or all that is told is nothing.
+    /// Whether nothing is reported, or everything reported is zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         let Figures { input, output, cached, cost } = *self;
         [input, output, cached, cost.map(|cost| cost.0)].into_iter().flatten().all(|figure| figure == 0)
     }
 
-    /// Both together; what neither tells stays untold.
+    /// Returns the sum; a figure that neither side reports stays unknown.
     #[must_use]
     pub fn plus(self, more: Figures) -> Figures {
         let both = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -97,59 +97,59 @@ impl Figures {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
-    /// The message whose turn it was; none for a turn of the agent's own.
+    /// The message whose turn it was; `None` for a turn of the agent's own.
     pub message: Option<MessageId>,
-    /// What it says that the turn took.
+    /// What the turn used, according to the agent.
     pub turn: Figures,
-    /// What it says that the whole conversation took up to now.
+    /// What the whole conversation has used so far, according to the agent.
     pub total: Figures,
-    /// The model.
+    /// The model that was used.
     pub model: Option<String>,
     /// How many tokens of its context are in use.
     pub context_used: Option<u64>,
-    /// How many there are.
+    /// The size of its context, in tokens.
     pub context_size: Option<u64>,
 }
 
-/// What a turn took, as it is counted.
+/// What a turn used, as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     /// The run that reported it.
     pub run: RunNumber,
-    /// When.
+    /// When it was reported.
     #[serde(default)]
     pub at: Wall,
     /// The message whose turn it was.
     pub message: Option<MessageId>,
-    /// How much.
+    /// What was used.
     pub spent: Figures,
-    /// The totals that the next report is compared with.
+    /// The totals to compare the next report with.
     pub totals: Figures,
-    /// The model, where it is told.
+    /// The model that was used, if reported.
     pub model: Option<String>,
     /// How many tokens of its context are in use.
     pub context_used: Option<u64>,
-    /// How many there are.
+    /// The size of its context, in tokens.
     pub context_size: Option<u64>,
 }
 
 /// How long a turn took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Took {
-    /// So long.
+    /// The duration of the turn.
     #[serde(with = "crate::time::millis")]
     pub time: Duration,
-    /// When it was over.
+    /// When the turn was over.
     pub at: Wall,
 }
 
-/// What is used up already of what a session may use, and does not count any more because a person said so.
+/// The part of a session's usage that no longer counts against its limits, because a person said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Allowance {
-    /// Money.
+    /// Money that no longer counts.
     pub cost: Money,
-    /// The time that turns took.
+    /// Time of turns that no longer counts.
     #[serde(with = "crate::time::millis")]
     pub time: Duration,
 }
@@ -158,35 +158,35 @@ pub struct Allowance {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// All of it.
+    /// Everything used so far.
     pub sum: Figures,
-    /// The time that its turns took, where that is counted.
+    /// The time its turns took, if that is counted.
     #[serde(with = "crate::time::millis")]
     pub time: Duration,
-    /// What of that does not count any more.
+    /// The part of that which no longer counts.
     pub allowed: Allowance,
-    /// Since when the turn under way goes on.
+    /// When the turn under way began.
     pub turn_since: Option<Boot>,
-    /// When any of it was counted last.
+    /// When something was last counted.
     pub at: Wall,
-    /// The totals that its agent told last.
+    /// The totals that its agent reported last.
     pub totals: Figures,
     /// The model of the last turn.
     pub model: Option<String>,
     /// How many tokens of its context were in use after the last turn.
     pub context_used: Option<u64>,
-    /// How many there are.
+    /// The size of its context, in tokens.
     pub context_size: Option<u64>,
 }
 
 impl Usage {
-    /// The turn under way is over, and took this long.
+    /// Adds the time of the turn that is over.
     pub(crate) fn took(&mut self, took: Took) {
         self.time = self.time.saturating_add(took.time);
         (self.turn_since, self.at) = (None, took.at);
     }
 
-    /// Counts a turn in.
+    /// Adds what a turn used.
     pub(crate) fn count(&mut self, spending: &Spending) {
         self.sum = self.sum.plus(spending.spent);
         (self.totals, self.at) = (spending.totals, spending.at);

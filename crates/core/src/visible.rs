@@ -1,16 +1,15 @@
-//! Makes visible what a terminal would obey instead of showing it.
+//! Makes control characters visible, which a terminal would obey instead of showing.
 //!
-//! Names, paths, keys, commands and reasons are other people's text. Everything that is printed for people goes
-//! through here, so that no such text moves the cursor, rings the bell, asks the terminal a question, breaks a line
-//! or turns the direction of writing.
+//! Names, paths, keys, commands and reasons are other people's text. Everything printed for people goes
+//! through here, so that no such text moves the cursor, rings the bell, queries the terminal, breaks a line
+//! or reverses the direction of writing.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with every control character written as JSON writes it: `\n`, `\u001b`, `\u009b`, `\u202e`. What cannot be
-/// seen is written so too.
+/// Returns the text with every control or invisible character escaped as in JSON: `\n`, `\u001b`, `\u009b`, `\u202e`.
 ///
-/// Text that is JSON already stays the same JSON: there such characters can only stand inside of strings.
+/// Text that already is JSON stays the same JSON: such characters can only occur inside its strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if is_printable(text) || !text.chars().any(is_hidden) {
@@ -19,7 +18,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed).into()
 }
 
-/// The same for a line of output, in which a tabulator is a blank.
+/// Does the same for a line of output, in which a tab is only a blank.
 #[must_use]
 pub fn visible_line(line: &str) -> Cow<'_, str> {
     let obeyed = |character| character != '\t' && is_obeyed(character);
@@ -27,15 +26,15 @@ pub fn visible_line(line: &str) -> Cow<'_, str> {
     if line.chars().any(odd) { escaped(line, obeyed).into() } else { line.into() }
 }
 
-/// Whether it is all printable ASCII, as nearly everything is. A list of thousands of sessions is looked through for
-/// this in microseconds: the compiler takes a chunk at a time.
+/// Whether it is all printable ASCII, as nearly all text is. The compiler vectorises this, so a list of
+/// thousands of sessions is checked in microseconds.
 fn is_printable(text: &str) -> bool {
     let odd = |chunk: &[u8]| chunk.iter().fold(false, |odd, byte| odd | !(0x20..0x7f).contains(byte));
     !text.as_bytes().chunks(64).any(odd)
 }
 
-/// C0, DEL and C1 controls, ends of lines and paragraphs, the marks that change the direction of writing, and what is
-/// not seen at all: two names that look the same must be the same. Joiners are not among them where they join.
+/// Whether it is a C0, DEL or C1 control, a line or paragraph separator, a mark that changes the direction of
+/// writing, or invisible: two names that look the same must be the same. Joiners are allowed where they join.
 fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -43,12 +42,12 @@ fn is_obeyed(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether a terminal may show nothing for it, or obey it.
+/// Whether a terminal may obey it or show nothing for it.
 pub(crate) fn is_hidden(character: char) -> bool {
     is_obeyed(character) || is_joiner(character)
 }
 
-/// Joiners make emoji and letters of some scripts what they are; beside ASCII they only hide.
+/// Joiners shape emoji and the letters of some scripts; next to ASCII they only hide.
 fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}')
 }
@@ -67,7 +66,7 @@ fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> String {
             '\t' => shown.push_str("\\t"),
             other => {
                 for unit in other.encode_utf16(&mut [0; 2]) {
-                    // A string takes everything.
+                    // Writing to a string cannot fail.
                     _ = write!(shown, "\\u{unit:04x}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Why a decision was made: the rule by name, its facts, and a sentence for people.
+//! Why a decision was made: the rule's name, its facts, and a sentence for people.
 
 use crate::exit::{Exit, Verdict};
 use crate::life::CannotStart;
@@ -24,7 +24,7 @@ pub enum Why {
     },
     NotNeeded,
     Parking,
-    /// The agent was asked by word to leave; now it is sent the stop signal.
+    /// The agent was asked to leave; now it is sent the stop signal.
     AskedToLeave,
     WaitOver,
     HolderGone,
@@ -97,7 +97,7 @@ pub enum Why {
     Recovery(RecoveryStep),
 }
 
-/// A person's word that was followed.
+/// What a person asked for and got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each has its sentence in Display")]
@@ -112,7 +112,7 @@ pub enum PersonAsked {
     Interrupted,
 }
 
-/// What an account, or a budget, means for a session from now on.
+/// What an account or a budget means for a session from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each has its sentence in Display")]
@@ -184,7 +184,7 @@ pub enum RequestStep {
     Told,
 }
 
-/// What a daemon that starts makes of a session.
+/// What a starting daemon does with a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each has its sentence in Display")]
@@ -198,10 +198,10 @@ pub enum RecoveryStep {
 }
 
 impl Why {
-    /// The rule's name, as it stands in logs.
+    /// Returns the rule's name, as it appears in logs.
     #[must_use]
     pub fn rule(&self) -> String {
-        // The Debug name is the variant's, `Group(Step)` for those in a group; its facts follow behind it.
+        // The Debug name is the variant's, or `Group(Step)` for a variant in a group, followed by its facts.
         let debug = format!("{self:?}");
         let name = debug.split([' ', '{']).next().unwrap_or(&debug);
         let mut rule = String::with_capacity(name.len() + 4);
@@ -449,8 +449,8 @@ mod tests {
         all.extend([GuestStep::Started, GuestStep::Ended].map(Why::Guest));
         all.extend(recoveries.map(Why::Recovery));
         all.extend([M::High, M::ToConfirm, M::Unreadable].map(Why::Memory));
-        // What a person started and what is needed because a person started it is the same sentence; so is a
-        // message that is queued.
+        // A session that a person started and one that is needed because a person started it have the same
+        // sentence; so does a queued message.
         all.extend(
             needs
                 .into_iter()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A duration in one or two units: `250 ms`, `1.5 s`, `3 min`, `2 h 5 min`, `3 d`.
+/// Writes a duration in one or two units: `250 ms`, `1.5 s`, `3 min`, `2 h 5 min`, `3 d`.
 #[must_use]
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -18,7 +18,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// The smaller unit is left out where it is zero, or where nobody cares any more.
+/// Leaves out the smaller unit if it is zero or too small to matter.
 fn two(seconds: u64, large: u64, name: &str, small: u64, small_name: &str, care_below: u64) -> String {
     let rest = (seconds % large) / small;
     if rest == 0 || seconds >= care_below {
@@ -28,7 +28,7 @@ fn two(seconds: u64, large: u64, name: &str, small: u64, small_name: &str, care_
     }
 }
 
-/// A size: `512 B`, `1.5 MiB`, `2 GiB`.
+/// Writes a size: `512 B`, `1.5 MiB`, `2 GiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];

@@ -193,7 +193,7 @@ fn a_session_is_the_same_after_a_trip_through_the_store() {
     agent.sends(2);
     let text = serde_json::to_string(&agent.session).expect("plain data");
     let mut loaded: Session = serde_json::from_str(&text).expect("what was written can be read");
-    // Messages are stored one by one, and put back.
+    // Messages are stored one by one and put back.
     loaded.refill(agent.session.inbox().waiting());
     assert_eq!(loaded, agent.session.as_stored());
 }

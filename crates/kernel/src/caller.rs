@@ -1,7 +1,8 @@
-//! Looks at the process at the other end of a socket: what keeps it back, and who is above it.
+//! Looks at the process at the other end of a socket: what restricts it, and which processes are above it.
 //!
-//! It reads a few files of one process and of those above it, and never searches through `/proc`. What that means is
-//! judged by whoever asks. The peer is the process that connected: whoever hands a connection on hands on what it may do.
+//! It reads a few files of that process and of its ancestors and never searches through `/proc`. The caller
+//! judges what that means. The peer is the process that connected: a process that passes a connection on
+//! passes on its own rights.
 
 use crate::proc;
 use crate::proc::fdinfo::{Flock, flock};
@@ -13,71 +14,71 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// No line of processes is longer; a longer one is not followed to its end.
+/// No chain of parents is longer; a longer one is not followed to its end.
 const LONGEST_LINE: usize = 1024;
-/// A process above may end while it is looked at: its child has another parent then.
+/// An ancestor may end while it is looked at; then its child has another parent.
 const TRIES: usize = 16;
-/// A daemon takes its lock before it opens much else; whoever has a thousand descriptors is not searched.
+/// A daemon takes its lock before it opens much else, so only the first descriptors are searched.
 const LOOKED_AT: u32 = 128;
-/// So many neighbours are remembered; each costs a descriptor.
+/// How many neighbours are remembered; each costs a descriptor.
 const MOST_KNOWN: usize = 4;
 
-/// What keeps a process from what its user may do, as far as the kernel shows it.
+/// The restrictions on a process beyond those of its user, as far as the kernel shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
-    /// `NoNewPrivs`: set by every sandbox of seccomp or Landlock that needs no privilege.
+    /// `NoNewPrivs`, which every unprivileged seccomp or Landlock sandbox sets.
     pub no_new_privs: bool,
-    /// How many seccomp filters there are; strict mode counts as one.
+    /// The number of seccomp filters; strict mode counts as one.
     pub filters: u32,
-    /// Its mount, user, pid and network namespaces.
+    /// What tells its mount, user, pid and network namespaces from others.
     pub namespaces: [u64; 4],
 }
 
 /// What was seen of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// All of it, and the process still lived afterwards: what was read was its own.
+    /// Everything, and the process was still alive afterwards, so what was read belongs to it.
     Whole {
-        /// What keeps it back.
+        /// The restrictions on it.
         bounds: Bounds,
-        /// The processes of the wanted name above it, the nearest first.
+        /// The processes with the given name above it, the nearest first.
         above: Vec<u32>,
     },
-    /// It has no pid here: it is in a pid namespace that cannot be seen.
+    /// It has no pid here: it lives in a pid namespace that we cannot see.
     Unseen,
-    /// It ended before or while it was looked at.
+    /// It ended before or during the look.
     Ended,
-    /// Something of it could not be read.
+    /// Some of it could not be read.
     Unreadable,
 }
 
-/// Who is at the other end of a socket, as the kernel says.
+/// The process at the other end of a socket, according to the kernel.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its user.
+    /// Its user id.
     pub user: u32,
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    /// Its pid; `None` if it is in a pid namespace that cannot be seen from here.
     pub pid: Option<u32>,
-    /// Tells whether it still is who it was.
+    /// Shows whether it is still the same process.
     pidfd: Option<OwnedFd>,
 }
 
 impl Peer {
-    /// Asks who is there.
+    /// Asks the kernel which process is there.
     ///
     /// # Errors
-    /// When the socket has no peer.
+    /// The socket has no peer.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
         Peer::known_as(peer::Other::of(socket)?, socket)
     }
 
-    /// Takes hold of whoever is there, and is known by its number and user already.
+    /// Takes hold of a peer whose pid and user are already known.
     ///
     /// # Errors
-    /// When there is no descriptor left to hold it by.
+    /// No descriptor is left to hold it by.
     pub fn known_as(other: peer::Other, socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
         let peer::Other { user, pid } = other;
-        // Before Linux 6.5 the number has to do, from now on: who had it when it connected is not known.
+        // Before Linux 6.5 only the pid is known, and which process had it at the time of the connect is not.
         let pidfd = match (peer::pidfd(socket), pid) {
             (Err(Errno::NOPROTOOPT), Some(pid)) => sys::pidfd(pid),
             (other, _) => other,
@@ -88,10 +89,11 @@ impl Peer {
         }
     }
 
-    /// Looks at it, and for processes called `name` above it. One that has none makes its neighbours quick to look at.
+    /// Looks at it, and for processes called `name` above it. If there are none, its neighbours are quick to
+    /// look at from then on.
     ///
     /// # Errors
-    /// When there is no descriptor or memory left to look with: that says nothing about the peer.
+    /// No descriptor or memory is left to look with; that says nothing about the peer.
     pub fn look(&self, name: &[u8], known: Option<&Neighbours>) -> Result<Seen, Errno> {
         let Some(pid) = self.pid else { return Ok(Seen::Unseen) };
         let Some(pidfd) = &self.pidfd else { return Ok(Seen::Ended) };
@@ -100,7 +102,7 @@ impl Peer {
             let beside_known = known.is_some_and(|known| known.has(parent));
             Ok((bounds, if beside_known { Vec::new() } else { named_above(peer, name, known)? }))
         });
-        // Asked last: one that has not ended now had not ended when /proc was read.
+        // Asked last: a process that has not ended by now had not ended when /proc was read.
         match (pidfd::has_ended(pidfd), seen) {
             (_, Err(errno)) | (Err(errno), _) if is_shortage(errno) => Err(errno),
             (Ok(false), Ok((bounds, above))) => Ok(Seen::Whole { bounds, above }),
@@ -109,7 +111,7 @@ impl Peer {
         }
     }
 
-    /// Whether it holds an exclusive `flock` on one of these files, by one of the descriptors that it opened first.
+    /// Whether it holds an exclusive `flock` on one of these files, through one of its first descriptors.
     #[must_use]
     pub fn holds(&self, files: &[FileId]) -> bool {
         let (Some(pid), Some(pidfd)) = (self.pid, &self.pidfd) else { return false };
@@ -118,13 +120,14 @@ impl Peer {
     }
 }
 
-/// Processes that live and have none of the wanted name above them, for looks with one name. That never changes where
-/// those are reapers: they adopt only what was below them before. Most callers are children of the same few.
+/// Living processes that have no process of the wanted name above them; use it for looks with one name only.
+/// If those named processes are reapers, this never changes, because they adopt only what was already below
+/// them. Most callers are children of the same few processes.
 #[derive(Debug)]
 pub struct Neighbours {
     known: Mutex<Vec<(u32, OwnedFd)>>,
-    /// Most callers are in the namespaces of this process. While those are open here, the kernel need not make a file
-    /// for them anew with each look, which is half of what a look at namespaces costs.
+    /// Most callers are in the namespaces of this process. While those are open here, the kernel does not
+    /// have to create a file for them at each look, which is half the cost of looking at namespaces.
     _namespaces: Vec<OwnedFd>,
 }
 
@@ -134,7 +137,7 @@ impl Default for Neighbours {
             let path = proc::path(std::process::id(), name);
             rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
         };
-        // Without them it is slower, and as good.
+        // Without them a look is slower but just as good.
         let namespaces = ["ns/mnt", "ns/user", "ns/net"].into_iter().filter_map(open).collect();
         Neighbours { known: Mutex::default(), _namespaces: namespaces }
     }
@@ -144,7 +147,7 @@ impl Neighbours {
     fn has(&self, pid: u32) -> bool {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(at) = all.iter().position(|(known, _)| *known == pid) else { return false };
-        // While it lives nobody else has its number.
+        // While it lives, no other process has its pid.
         let lives = pidfd::has_ended(&all[at].1) == Ok(false);
         if !lives {
             all.remove(at);
@@ -161,19 +164,19 @@ impl Neighbours {
     }
 }
 
-/// What keeps this process back.
+/// Returns the restrictions on this process.
 ///
 /// # Errors
-/// `/proc` is not there, or is another pid namespace's.
+/// `/proc` does not exist or belongs to another pid namespace.
 pub fn own_bounds() -> Result<Bounds, Errno> {
-    // Numbers mean nothing in a /proc of another pid namespace.
+    // Pids mean nothing in the /proc of another pid namespace.
     if !proc::is_ours()? {
         return Err(Errno::IO);
     }
     Proc(std::process::id()).bounds(None).map(|(bounds, _)| bounds)
 }
 
-/// Whether the kernel had nothing left to answer with.
+/// Whether the kernel ran out of descriptors or memory.
 #[must_use]
 pub fn is_shortage(errno: Errno) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
@@ -182,13 +185,14 @@ pub fn is_shortage(errno: Errno) -> bool {
 /// A file as the kernel knows it: device and inode.
 pub type FileId = (u64, u64);
 
-/// The file at a path, if there is one.
+/// Returns the file at a path, if there is one.
 #[must_use]
 pub fn file_id(path: &Path) -> Option<FileId> {
     rustix::fs::stat(path).ok().map(|found| (found.st_dev, found.st_ino))
 }
 
-/// What `/proc` has of the process that has a number now. It takes one descriptor at a time: there may be no more.
+/// The files in `/proc` of the process that has this pid now. It uses one descriptor at a time, because no
+/// more may be left.
 #[derive(Clone, Copy)]
 struct Proc(u32);
 
@@ -200,7 +204,7 @@ impl Proc {
         Ok(&bytes[..length])
     }
 
-    /// What keeps it back, and its parent.
+    /// Returns the restrictions on it, and its parent.
     fn bounds(&self, pidfd: Option<&OwnedFd>) -> Result<(Bounds, u32), Errno> {
         let mut bytes = [0; 4096];
         let status = Status::parse(self.read("status", &mut bytes)?).ok_or(Errno::IO)?;
@@ -213,7 +217,7 @@ impl Proc {
         match pidfd.map(|pidfd| pidfd::namespaces(pidfd.as_fd())) {
             Some(Ok(namespaces)) => return Ok(namespaces),
             Some(Err(errno)) if is_shortage(errno) => return Err(errno),
-            // An older kernel, or it has ended: then its files are not there either.
+            // An older kernel, or the process has ended; then its files are gone as well.
             Some(Err(_)) | None => {}
         }
         let inode = |name| rustix::fs::stat(proc::path(self.0, name)).map(|found| found.st_ino);
@@ -233,25 +237,25 @@ impl Proc {
     }
 }
 
-/// What `/proc/PID/status` tells.
+/// What `/proc/PID/status` says.
 #[derive(Debug, PartialEq, Eq)]
 struct Status {
     no_new_privs: bool,
     filters: u32,
     parent: u32,
-    /// In how many pid namespaces it has a number, from that of this /proc on.
+    /// The number of pid namespaces in which it has a pid, counted from the one of this /proc.
     pids: u64,
 }
 
 impl Status {
     fn parse(text: &[u8]) -> Option<Status> {
         let (mut no_new_privs, mut parent, mut pids) = (None, None, None);
-        // A kernel without seccomp has no such line, and one before 5.10 does not count.
+        // A kernel without seccomp has no such line, and one before 5.10 does not count filters.
         let (mut mode, mut filters) = (0, 0);
-        // Only the name, which is first, may have other bytes in it.
+        // Only the name, in the first line, may contain other bytes.
         let name = text.iter().position(|byte| *byte == b'\n')?;
         let lines = std::str::from_utf8(&text[name + 1..]).ok()?.split('\n');
-        // Of more than fifty lines five are read, and most others are known by their first letter.
+        // Five of more than fifty lines are needed; the first letter rules out most of the others.
         for line in lines.filter(|line| line.starts_with(['N', 'P', 'S'])) {
             let Some((name, value)) = line.split_once(':') else { continue };
             let number = || value.trim().parse::<u32>().ok();
@@ -269,7 +273,7 @@ impl Status {
     }
 }
 
-/// What is read of every process in a line.
+/// What is read about every process in a chain of parents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InLine {
     parent: u32,
@@ -284,8 +288,8 @@ impl InLine {
     }
 }
 
-/// The processes of a name above another, the nearest first. Where they are reapers, what is below them stays there, so
-/// that no line leads past them.
+/// Returns the processes with this name above another, the nearest first. If they are reapers, whatever is
+/// below them stays there, so no chain leads past them.
 fn named_above(peer: Proc, name: &[u8], known: Option<&Neighbours>) -> Result<Vec<u32>, Errno> {
     let mut found = Vec::new();
     let (mut below, mut child) = (peer, peer.stat(name)?);
@@ -306,7 +310,7 @@ fn named_above(peer: Proc, name: &[u8], known: Option<&Neighbours>) -> Result<Ve
     Err(Errno::LOOP)
 }
 
-/// Remembers the parent of a process, if it is the one whose line was followed.
+/// Remembers the parent of a process, if it is still the one whose chain was followed.
 fn remember(known: &Neighbours, child: Proc, parent: u32, pidfd: OwnedFd) {
     let same = child.stat(b"").is_ok_and(|stat| stat.parent == parent);
     if same && pidfd::has_ended(&pidfd) == Ok(false) {
@@ -314,7 +318,7 @@ fn remember(known: &Neighbours, child: Proc, parent: u32, pidfd: OwnedFd) {
     }
 }
 
-/// The process above one; nothing at the end of the line.
+/// Returns the process above another; `None` at the end of the chain.
 fn above(below: Proc, mut child: InLine, name: &[u8]) -> Result<Option<(Proc, InLine)>, Errno> {
     for _ in 0..TRIES {
         if child.parent <= 1 {
@@ -322,10 +326,10 @@ fn above(below: Proc, mut child: InLine, name: &[u8]) -> Result<Option<(Proc, In
         }
         let parent = Proc(child.parent);
         match parent.stat(name) {
-            // A parent is never younger than its child: one that is has the number of one that ended.
+            // A parent is never younger than its child: if it is, the pid was reused.
             Ok(stat) if stat.start <= child.start => return Ok(Some((parent, stat))),
             Ok(_) => {}
-            // Ended, or hidden, as /proc may hide other users' processes. None of this user is hidden.
+            // Ended, or hidden, because /proc may hide other users' processes. It hides none of this user's.
             Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => {
                 if below.stat(name)?.parent == child.parent {
                     return Ok(None);
@@ -380,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_number_that_another_process_has_by_now_is_not_believed() {
-        // The pidfd says who was meant; the number is that of one who lives.
+        // The pidfd says which process was meant; the pid is that of a living one.
         let mut gone = Command::new("true").spawn().unwrap();
         let pidfd = sys::pidfd(gone.id()).unwrap();
         gone.wait().unwrap();
@@ -459,7 +463,7 @@ mod tests {
 
     #[test]
     fn one_whose_parent_has_ended_has_a_line_to_its_end() {
-        // It ends with what it reads, which is this test's.
+        // It ends with its input, which belongs to this test.
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec 3<&0; (cat <&3 >&2 & echo $!)"]);
         let mut shell =

@@ -1,4 +1,4 @@
-//! Control groups: which one a process is in, who is in one, and how one is ended and removed.
+//! Control groups: which one a process is in, which processes are in one, and how one is killed and removed.
 
 use crate::sys;
 use rustix::fs::OFlags;
@@ -6,16 +6,16 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// One of the two kinds of hierarchies.
+/// One of the two cgroup hierarchies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// The second one, with all controllers in one tree.
+    /// Version 2, with all controllers in one tree.
     Second,
-    /// The first one's tree of the memory controller.
+    /// The memory controller's tree of version 1.
     Memory,
 }
 
-/// The folder of the group that a process is in; of this process without one.
+/// Returns the folder of the group that a process is in; `None` means this process.
 #[must_use]
 pub fn folder_of(process: Option<u32>, hierarchy: Hierarchy) -> Option<PathBuf> {
     let mount = mounted(hierarchy)?;
@@ -27,7 +27,7 @@ pub fn folder_of(process: Option<u32>, hierarchy: Hierarchy) -> Option<PathBuf> 
     Some(mount.join(inside.trim_start_matches('/')))
 }
 
-/// Where a hierarchy is mounted: looked for once, for nobody mounts it elsewhere while a system runs.
+/// Returns where a hierarchy is mounted. It is looked for only once, because it does not move while a system runs.
 #[must_use]
 pub fn mounted(hierarchy: Hierarchy) -> Option<&'static Path> {
     static SECOND: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -39,7 +39,7 @@ pub fn mounted(hierarchy: Hierarchy) -> Option<&'static Path> {
     known.get_or_init(|| mount(hierarchy)).as_deref()
 }
 
-/// Where a hierarchy is mounted as a whole.
+/// Looks for the mount of a whole hierarchy.
 #[must_use]
 pub fn mount(hierarchy: Hierarchy) -> Option<PathBuf> {
     let mounts = text(Path::new("/proc/self/mountinfo"))?;
@@ -58,7 +58,7 @@ fn inside(groups: &str, hierarchy: Hierarchy) -> Option<String> {
     })
 }
 
-/// The mount point that a line of mountinfo tells, when it is of this hierarchy.
+/// Returns the mount point in a line of mountinfo, if it is of this hierarchy.
 fn mount_point(line: &str, hierarchy: Hierarchy) -> Option<String> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ');
@@ -67,17 +67,17 @@ fn mount_point(line: &str, hierarchy: Hierarchy) -> Option<String> {
         Hierarchy::Second => kind == "cgroup2",
         Hierarchy::Memory => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
     };
-    // Only a mount of the whole hierarchy has the paths that /proc/self/cgroup tells.
+    // Only a mount of the whole hierarchy has the paths that /proc/self/cgroup shows.
     let mut fields = before.split(' ').skip(3);
     (right && fields.next()? == "/").then(|| fields.next().map(str::to_owned))?
 }
 
-/// A file of the kernel's as text.
+/// Reads a file of the kernel as text.
 fn text(path: &Path) -> Option<String> {
     sys::read_file(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a group has a living process, in it or below.
+/// Whether a group, or one below it, has a living process.
 ///
 /// # Errors
 /// The kernel did not say.
@@ -86,7 +86,7 @@ pub fn is_populated(group: &Path) -> Result<bool, Errno> {
     Ok(events.split(|byte| *byte == b'\n').any(|line| line == b"populated 1"))
 }
 
-/// The processes in a group and below it; 0 is one of a namespace that cannot be seen from here.
+/// Returns the processes in a group and below it; 0 stands for a process of a namespace that cannot be seen from here.
 ///
 /// # Errors
 /// The kernel did not say.
@@ -103,7 +103,7 @@ pub fn members(group: &Path) -> Result<Vec<u32>, Errno> {
     Ok(pids)
 }
 
-/// A group that was removed is empty; other trouble is trouble.
+/// A group that was removed is empty; any other error stays an error.
 fn in_group<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -112,12 +112,12 @@ fn in_group<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
     }
 }
 
-/// Kills everything in a group at a stroke, also what is forked meanwhile. A kernel without that does nothing.
+/// Kills everything in a group at once, including what is being forked. Does nothing on a kernel without `cgroup.kill`.
 pub fn kill(group: &Path) {
     write(&group.join("cgroup.kill"), "1");
 }
 
-/// Moves a process into a group, where that is allowed.
+/// Moves a process into a group, if that is allowed.
 pub fn enter(group: &Path, pid: u32) {
     write(&group.join("cgroup.procs"), &pid.to_string());
 }
@@ -128,10 +128,10 @@ fn write(path: &Path, text: &str) {
     }
 }
 
-/// Removes a group, with the groups that were made in it; `BUSY` when something lives in one of them.
+/// Removes a group and the groups inside it; `BUSY` if something lives in one of them.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn remove(group: &Path) -> Result<(), Errno> {
     match rustix::fs::rmdir(group) {
         Err(Errno::BUSY | Errno::NOTEMPTY) => {
@@ -143,7 +143,7 @@ pub fn remove(group: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Whether a group, by the number that the kernel gives it, is somewhere below another.
+/// Whether a group, given by its inode number, is somewhere below another.
 #[must_use]
 pub fn has_below(group: &Path, number: u64) -> bool {
     let is_it = |path: &Path| rustix::fs::stat(path).is_ok_and(|facts| facts.st_ino == number);

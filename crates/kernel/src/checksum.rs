@@ -1,6 +1,6 @@
-//! A checksum against torn writes and tired disks, not against people.
+//! A checksum against torn writes and failing disks, not against people.
 
-/// FNV-1a over 64 bits.
+/// Computes FNV-1a over 64 bits.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u64 {
     bytes

@@ -1,4 +1,4 @@
-//! The clocks: the wall's, which people set, and the one that counts from boot, also while the machine sleeps.
+//! The clocks: the wall clock, which people can set, and the boot clock, which also counts while the machine sleeps.
 
 use rustix::event::Timespec;
 use rustix::io::Errno;
@@ -6,26 +6,26 @@ use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTim
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The time on the wall since 1970.
+/// Returns the wall-clock time since 1970.
 #[must_use]
 pub fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The time on the wall in milliseconds since 1970.
+/// Returns the wall-clock time in milliseconds since 1970.
 #[must_use]
 pub fn wall_ms() -> u64 {
     u64::try_from(wall().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds since the machine was started, time asleep included.
+/// Returns the milliseconds since boot, including time asleep.
 #[must_use]
 pub fn boot_ms() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
-/// A span of time as the kernel takes it; one that is too long is as long as it can be.
+/// Converts a span of time for the kernel; one that is too long becomes the longest there is.
 #[must_use]
 pub fn timespec(span: Duration) -> Timespec {
     Timespec {
@@ -34,33 +34,33 @@ pub fn timespec(span: Duration) -> Timespec {
     }
 }
 
-/// A descriptor that is readable once a moment of the boot clock has come: only this clock goes on while the machine sleeps.
+/// A descriptor that becomes readable at a moment of the boot clock: only that clock goes on while the machine sleeps.
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// Makes one that is not set.
+    /// Creates a timer that is not set.
     ///
     /// # Errors
-    /// There is no descriptor or memory left.
+    /// No descriptor or memory is left.
     pub fn new() -> Result<Self, Errno> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         rustix::time::timerfd_create(TimerfdClockId::Boottime, flags).map(Self)
     }
 
-    /// Sets it to so many milliseconds since boot; a moment that has passed is now, and none disarms it.
+    /// Sets it to a number of milliseconds since boot. A moment in the past is due now; `None` disarms it.
     ///
     /// # Errors
-    /// The kernel does not know such a moment.
+    /// The kernel does not accept the moment.
     pub fn set(&self, boot_ms: Option<u64>) -> Result<(), Errno> {
         set_timer(&self.0, boot_ms)
     }
 }
 
-/// As [`Timer::set`], for a timer that somebody else keeps as a descriptor.
+/// Does the same as [`Timer::set`] for a timer that is known only by its descriptor.
 ///
 /// # Errors
-/// The kernel does not know such a moment.
+/// The kernel does not accept the moment.
 pub fn set_timer(timer: impl AsFd, boot_ms: Option<u64>) -> Result<(), Errno> {
     let it_value = boot_ms.map_or(Timespec { tv_sec: 0, tv_nsec: 0 }, |at| Timespec {
         tv_sec: i64::try_from(at / 1000).unwrap_or(i64::MAX),

@@ -1,7 +1,7 @@
-//! Makes calls to the kernel fail on purpose, so that tests can strike at every point of a program.
+//! Makes kernel calls fail on purpose, so that tests can hit a program at every point.
 //!
-//! Every operation of `sys.rs` asks here first. Unarmed, that is one relaxed load of a counter that
-//! stays zero; armed, the plan belongs to the thread that armed it (and to the threads it waits through).
+//! Every operation of `sys.rs` asks here first. Unarmed, that is one relaxed load of a counter that stays
+//! zero; armed, the plan belongs to the thread that armed it (and to the threads it waits through).
 
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum Fault {
     /// It fails with this error and has no effect.
     Fails(Errno),
-    /// A write writes one byte only; any other operation does its work.
+    /// A write writes only one byte; any other operation works as usual.
     Short,
 }
 
-/// Strikes one operation, or every one from it on.
+/// Whether a fault strikes once or from one operation on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Only the chosen operation.
@@ -26,7 +26,7 @@ pub enum Reach {
     FromThere,
 }
 
-/// What a test does before an operation, told its name and its number from 1 on.
+/// What a test does before an operation, given its number, counted from 1, and its name.
 type Before = dyn FnMut(usize, &'static str) + Send;
 
 struct Plan {
@@ -35,7 +35,7 @@ struct Plan {
     reach: Reach,
     passed: Vec<&'static str>,
     struck: usize,
-    /// Taken out while it runs, so that operations of its own are none of the plan's.
+    /// Taken out while it runs, so that its own operations are not part of the plan.
     before: Option<Box<Before>>,
 }
 
@@ -65,8 +65,8 @@ pub fn arm(strike_at: usize, fault: Fault, reach: Reach) -> Armed {
     put(Plan { strike_at, fault, reach, passed: Vec::new(), struck: 0, before: None })
 }
 
-/// Arms this thread: nothing is struck, and `act` runs before every operation. What another process might do
-/// between two operations is done there.
+/// Arms this thread: nothing is struck, but `act` runs before every operation. It can do what another process
+/// might do between two operations.
 pub fn before_each(act: impl FnMut(usize, &'static str) + Send + 'static) -> Armed {
     let before: Option<Box<Before>> = Some(Box::new(act));
     let (fault, reach) = (Fault::Short, Reach::Once);
@@ -81,13 +81,13 @@ fn put(plan: Plan) -> Armed {
 }
 
 impl Armed {
-    /// How many operations were struck so far.
+    /// Returns how many operations were struck so far.
     #[must_use]
     pub fn struck(&self) -> usize {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).struck
     }
 
-    /// The names of the operations seen so far, in order.
+    /// Returns the names of the operations so far, in order.
     #[must_use]
     pub fn operations(&self) -> Vec<&'static str> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).passed.clone()
@@ -105,7 +105,7 @@ impl Drop for Armed {
 #[derive(Debug)]
 pub struct Inherited(Option<Shared>);
 
-/// Takes the plan of this thread along.
+/// Returns the plan of this thread.
 #[must_use]
 pub fn inherit() -> Inherited {
     match ARMED.load(Ordering::Relaxed) {
@@ -115,7 +115,7 @@ pub fn inherit() -> Inherited {
 }
 
 impl Inherited {
-    /// Puts it in force on the calling thread.
+    /// Puts the plan in force on the calling thread.
     pub fn adopt(self) {
         if self.0.is_some() {
             PLAN.with_borrow_mut(|slot| *slot = self.0);
@@ -123,7 +123,7 @@ impl Inherited {
     }
 }
 
-/// What an operation may do, as the plan says.
+/// What an operation may do according to the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     Whole,
@@ -148,7 +148,7 @@ fn consult(operation: &'static str) -> Result<Pass, Errno> {
         plan.before.take().map(|act| (act, plan.passed.len()))
     };
     if let Some((mut act, number)) = act {
-        // Without the plan: what `act` does is not what is watched.
+        // Without the plan: what `act` does is not counted.
         let own = PLAN.take();
         act(number, operation);
         PLAN.set(own);
@@ -159,7 +159,7 @@ fn consult(operation: &'static str) -> Result<Pass, Errno> {
 }
 
 impl Plan {
-    /// What the operation that was noted last may do.
+    /// Decides what the operation noted last may do.
     fn verdict(&mut self) -> Result<Pass, Errno> {
         let due = match self.reach {
             Reach::Once => self.passed.len() == self.strike_at,

@@ -1,9 +1,9 @@
-//! Asks the kernel, and knows nothing else: no policy, no sessions, no locks.
+//! Asks the kernel and knows nothing else: no policy, no sessions, no locks.
 //!
-//! Everything that pinfold wants to know from Linux by more than one plain call is asked here, once: `/proc`, pidfds,
-//! control groups, clocks, sockets, signals, private folders. What the answers mean is decided by whoever asked.
-//! Nothing here waits, unless it says so, and no program is started. This is also the one crate that a port to
-//! another system would have to write again; `docs/design/011-kernel.md` tells what it could keep.
+//! Everything that pinfold wants to know from Linux by more than one plain call is asked here, once: `/proc`,
+//! pidfds, control groups, clocks, sockets, signals, private folders. The caller decides what the answers
+//! mean. Nothing here waits, unless it says so, and no program is started. This is also the one crate that a
+//! port to another system would have to rewrite; `docs/design/011-kernel.md` says what it could keep.
 #![deny(unsafe_code)]
 
 pub mod allocator;

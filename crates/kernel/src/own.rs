@@ -1,4 +1,4 @@
-//! What a process asks about itself: its number, its namespace, its boot, its rights, its inherited descriptors.
+//! What a process asks about itself: its pid, namespace, boot, rights and inherited descriptors.
 #![expect(unsafe_code, reason = "memory that is wiped at fork and close_range have no safe form")]
 
 use crate::sys;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// The caller's pid, asked for once: it is kept in memory that the kernel wipes in every forked child.
+/// Returns the caller's pid. It is asked for once and kept in memory that the kernel wipes in every forked child.
 pub fn pid() -> u32 {
     static KEPT: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(kept) = KEPT.get_or_init(wiped_at_fork) else { return std::process::id() };
@@ -22,12 +22,12 @@ pub fn pid() -> u32 {
     }
 }
 
-/// A zero of one's own that is zero again in every child; nothing where the kernel has no such memory.
+/// Returns a zero that becomes zero again in every forked child; `None` if the kernel has no such memory.
 fn wiped_at_fork() -> Option<&'static AtomicU32> {
     const LENGTH: usize = size_of::<AtomicU32>();
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours. It is page-aligned,
-    // zeroed and at least as long as asked, and it is unmapped only where no reference to it was made.
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours. It is
+    // page-aligned, zeroed and at least as long as asked, and it is unmapped only if no reference to it was made.
     unsafe {
         let page = libc::mmap(std::ptr::null_mut(), LENGTH, access, kind, -1, 0);
         if page == libc::MAP_FAILED {
@@ -41,7 +41,7 @@ fn wiped_at_fork() -> Option<&'static AtomicU32> {
     }
 }
 
-/// The pid namespace of this process. A process never leaves its own; a forked child may be in another.
+/// Returns the pid namespace of this process. A process never leaves its own, but a forked child may be in another.
 ///
 /// # Errors
 /// `/proc` does not say.
@@ -59,7 +59,7 @@ pub fn pid_namespace() -> Result<u64, Errno> {
     }
 }
 
-/// The kernel's random id of this boot, as it writes it.
+/// Returns the kernel's random id of this boot, as text.
 ///
 /// # Errors
 /// `/proc` does not say.
@@ -68,8 +68,8 @@ pub fn boot_id() -> Result<String, Errno> {
     std::str::from_utf8(&text).map(|text| text.trim().to_owned()).map_err(|_| Errno::IO)
 }
 
-/// Whether this program has rights that its caller has not: it is set-uid or set-gid, or has capabilities of its file.
-/// Whoever calls it would get them for any command.
+/// Whether this program has rights that its caller does not have: it is set-uid or set-gid, or its file has
+/// capabilities. Its caller would get them for any command.
 #[must_use]
 pub fn has_borrowed_rights() -> bool {
     use rustix::process::{getegid, geteuid, getgid, getuid};
@@ -78,8 +78,8 @@ pub fn has_borrowed_rights() -> bool {
     getuid() != geteuid() || getgid() != getegid() || secure()
 }
 
-/// Closes the descriptors that the caller left open: 3 and above, but for those that systemd hands to a service. Call
-/// it before anything is opened.
+/// Closes the descriptors that the caller left open: 3 and above, except those that systemd passes to a
+/// service. Call it before anything is opened.
 pub fn close_inherited() {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let handed = number("LISTEN_FDS").filter(|_| number("LISTEN_PID") == Some(std::process::id()));
@@ -94,7 +94,7 @@ pub fn close_from(first: u32) {
     }
 }
 
-/// Has every descriptor from `first` on closed at exec.
+/// Makes every descriptor from `first` on close at exec.
 pub fn close_at_exec_from(first: u32) {
     // SAFETY: sets a flag on descriptors; closes nothing.
     unsafe {

@@ -1,35 +1,35 @@
-//! Who is at the other end of a socket: only processes of one user talk to each other.
+//! The process at the other end of a socket: only processes of one user talk to each other.
 #![expect(unsafe_code, reason = "rustix does not know a peer without a pid, nor one by its pidfd")]
 
 use crate::sys::last_errno;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Who is at the other end, as the kernel says. At a client's end that is whoever made the socket listen.
+/// The process at the other end, according to the kernel. For a client that is the process that made the socket listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// Its user.
+    /// Its user id.
     pub user: u32,
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    /// Its pid; `None` if it is in a pid namespace that cannot be seen from here.
     pub pid: Option<u32>,
 }
 
 impl Other {
-    /// Asks the kernel.
+    /// Asks the kernel about the other end of a socket.
     ///
     /// # Errors
-    /// When the socket has no other end.
+    /// The socket has no other end.
     pub fn of(socket: impl AsFd) -> Result<Other, Errno> {
         credentials(socket.as_fd()).map(|(pid, user)| Other { user, pid })
     }
 
-    /// Whether it may be answered: it is ours, or root's, who may do everything anyway.
+    /// Whether it may be answered: it is our user, or root, who may do anything anyway.
     #[must_use]
     pub fn may_ask(self) -> bool {
         self.is_own() || self.user == 0
     }
 
-    /// Whether it may be told anything: it is ours.
+    /// Whether it may be told anything: it is our user.
     #[must_use]
     pub fn is_own(self) -> bool {
         self.user == rustix::process::geteuid().as_raw()
@@ -39,7 +39,7 @@ impl Other {
 /// `SO_PEERPIDFD` (Linux 6.5), which libc does not name; the same number on every architecture that std supports.
 const PEER_PIDFD: libc::c_int = 77;
 
-/// The pid and user of whoever connected. rustix does not know a peer without a pid.
+/// Returns the pid and user of the process that connected. rustix does not know a peer without a pid.
 fn credentials(socket: BorrowedFd<'_>) -> Result<(Option<u32>, u32), Errno> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -54,10 +54,10 @@ fn credentials(socket: BorrowedFd<'_>) -> Result<(Option<u32>, u32), Errno> {
     }
 }
 
-/// The process that connected, whoever has its number by now.
+/// Returns the process that connected, even if its pid has been reused since.
 ///
 /// # Errors
-/// Before Linux 6.5, or the process has gone.
+/// The kernel is older than Linux 6.5, or the process has gone.
 pub fn pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let mut found: RawFd = -1;
     let mut length = size_of::<RawFd>() as libc::socklen_t;
@@ -67,7 +67,7 @@ pub fn pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, place, &raw mut length)
     };
     match asked {
-        // SAFETY: the kernel made this descriptor for us, and nobody else knows of it.
+        // SAFETY: the kernel made this descriptor for us, and nothing else knows of it.
         0 => Ok(unsafe { OwnedFd::from_raw_fd(found) }),
         _ => Err(last_errno()),
     }

@@ -1,4 +1,4 @@
-//! Processes held by a descriptor: nobody else is ever taken for the one that it stands for.
+//! Processes held by a descriptor, so that no other process is ever mistaken for one of them.
 #![expect(unsafe_code, reason = "requests to a pidfd have no safe form")]
 
 use crate::sys::{self, last_errno};
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// `PID_FS_MAGIC`: pidfds are files of a file system of their own, with an inode per process (Linux 6.9).
+/// `PID_FS_MAGIC`: pidfds are files of their own file system, with an inode per process (Linux 6.9).
 const PIDFS: i64 = 0x5049_4446;
 
 /// Whether every thread of the process has ended. A zombie leader with living threads has not.
@@ -25,9 +25,9 @@ pub fn has_ended(pidfd: impl AsFd) -> Result<bool, Errno> {
     }
 }
 
-/// The inode that no other process of this boot has, where the kernel gives one.
+/// Returns the inode, which no other process of this boot has, if the kernel gives one.
 pub fn inode(pidfd: impl AsFd) -> Option<u64> {
-    // All pidfds of a kernel are of one kind.
+    // All pidfds of a kernel are of the same kind.
     static KNOWN: OnceLock<bool> = OnceLock::new();
     let known = match KNOWN.get() {
         Some(known) => *known,
@@ -39,11 +39,11 @@ pub fn inode(pidfd: impl AsFd) -> Option<u64> {
     known.then(|| sys::fstat(pidfd.as_fd()).ok().map(|stat| stat.st_ino))?
 }
 
-/// Whether nobody can be asked about a process any more; a zombie still can. Nothing is sent to it.
+/// Whether a process is fully gone; a zombie is not. No signal is sent to it.
 #[must_use]
 pub fn is_reaped(pidfd: BorrowedFd<'_>) -> bool {
     let nothing: *const libc::siginfo_t = std::ptr::null();
-    // SAFETY: no signal is sent, and the kernel takes no place for what would be said with it.
+    // SAFETY: no signal is sent, and the null pointer means that no details come with it.
     let asked = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), 0, nothing, 0) };
     asked == -1 && last_errno() == Errno::SRCH
 }
@@ -51,11 +51,11 @@ pub fn is_reaped(pidfd: BorrowedFd<'_>) -> bool {
 /// Requests to a pidfd for the namespaces of its process (Linux 6.11), which libc does not name.
 const NAMESPACES: [libc::c_ulong; 3] = [0xFF03, 0xFF09, 0xFF04];
 
-/// The inodes of a process's mount, user and network namespaces. Through its pidfd nothing of `/proc` has to be made for
-/// it, which takes the kernel longer than all the rest of a look at a process.
+/// Returns the inodes of a process's mount, user and network namespaces. Through the pidfd the kernel does
+/// not have to create entries in `/proc`, which takes longer than all the rest of a look at a process.
 ///
 /// # Errors
-/// An older kernel, or the process has ended.
+/// The kernel is too old, or the process has ended.
 pub fn namespaces(pidfd: BorrowedFd<'_>) -> Result<[u64; 3], Errno> {
     let mut inodes = [0; 3];
     for (inode, request) in inodes.iter_mut().zip(NAMESPACES) {
@@ -71,7 +71,7 @@ pub fn namespaces(pidfd: BorrowedFd<'_>) -> Result<[u64; 3], Errno> {
     Ok(inodes)
 }
 
-/// `PIDFD_GET_INFO`, with the kernel's first form of its answer.
+/// `PIDFD_GET_INFO`, with the first form of its answer.
 const GET_INFO: u64 = 0xC040_FF0B;
 const INFO_GROUP: u64 = 1 << 2;
 const INFO_EXIT: u64 = 1 << 3;
@@ -83,7 +83,7 @@ struct Info {
     numbers: [u32; 12],
 }
 
-/// The control group of the second hierarchy in which a process was when it ended (Linux 6.15).
+/// Returns the version 2 control group that a process was in when it ended (Linux 6.15).
 #[must_use]
 pub fn last_group(pidfd: BorrowedFd<'_>) -> Option<u64> {
     let mut info = Info { mask: INFO_GROUP | INFO_EXIT, group: 0, numbers: [0; 12] };

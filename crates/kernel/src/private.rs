@@ -1,7 +1,7 @@
-//! Folders that belong to one user alone: the way to them, how they are made, opened and checked.
+//! Folders that belong to one user alone: how they are reached, created, opened and checked.
 //!
-//! A name can be made to lead elsewhere by whoever may write to a folder above it. So the way is walked part by part,
-//! every part must belong to us or to root, and what was opened is judged by its descriptor.
+//! A name can be made to lead elsewhere by any user who may write to a folder above it. So the path is walked
+//! part by part, every part must belong to us or to root, and what was opened is judged by its descriptor.
 
 use crate::sys;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -11,24 +11,24 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-/// The kernel follows as many links on one way.
+/// The kernel follows as many links on one path.
 const MOST_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 
 /// Why a folder is not ours alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPrivate {
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("{} belongs to user {owner}, not to user {caller}", path.display())]
     NotOurs {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The user it belongs to.
         owner: u32,
-        /// Who asked.
+        /// The user that asked.
         caller: u32,
     },
-    /// Others may look into it.
+    /// Other users may look into it.
     #[error("{} is open to other users (mode {bits:04o})", path.display())]
     Open {
         /// The folder.
@@ -43,10 +43,10 @@ pub enum NotPrivate {
         path: PathBuf,
         /// The folder or link on the way to it.
         above: PathBuf,
-        /// Whose that is.
+        /// The user that one belongs to.
         owner: u32,
     },
-    /// Anybody could put something else in its place.
+    /// Any user could put something else in its place.
     #[error("other users may replace {}: they may write to {} (mode {bits:04o})", path.display(), above.display())]
     Writable {
         /// The folder that was wanted.
@@ -56,7 +56,7 @@ pub enum NotPrivate {
         /// Its permission bits.
         bits: u32,
     },
-    /// There is something else in its place: a file, or a link where none may be.
+    /// Something else is in its place: a file, or a link where none is allowed.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
         /// The path.
@@ -82,7 +82,7 @@ impl NotPrivate {
         }
     }
 
-    /// What the kernel would have said.
+    /// Returns the kernel's error, or the one it would have given.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
@@ -101,12 +101,12 @@ impl From<NotPrivate> for std::io::Error {
     }
 }
 
-/// Walks to a folder as the kernel would, and returns where it really is; what is missing of it is left as it was
-/// named. Every folder on the way belongs to us or to root, and so does every link; nobody else may write to one,
-/// unless it is sticky.
+/// Walks to a folder as the kernel would and returns where it really is; parts that do not exist are left as
+/// they were named. Every folder and every link on the way must belong to us or to root, and no other user
+/// may write to a folder unless it is sticky.
 ///
 /// # Errors
-/// Somebody else decides where the way leads.
+/// Another user decides where the path leads.
 pub fn way(path: &Path) -> Result<PathBuf, NotPrivate> {
     let whole = std::path::absolute(path).map_err(|_| NotPrivate::system(path, Errno::INVAL))?;
     let mut walk = Walk { wanted: path, at: PathBuf::from("/"), ahead: parts(&whole), links: 0 };
@@ -178,7 +178,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-/// A folder on the way to another.
+/// Checks a folder on the way to another.
 fn check_above(facts: &Stat, above: &Path, wanted: &Path) -> Result<(), NotPrivate> {
     let (path, above) = (|| wanted.to_owned(), || above.to_owned());
     if !is_trusted(facts.st_uid) {
@@ -192,7 +192,7 @@ fn check_above(facts: &Stat, above: &Path, wanted: &Path) -> Result<(), NotPriva
     Ok(())
 }
 
-/// We, root, or nobody whom this user namespace knows: there, root is not known either.
+/// Whether the owner is us, root, or a user that this user namespace does not know: there, root is not known either.
 fn is_trusted(owner: u32) -> bool {
     owner == 0 || owner == rustix::process::geteuid().as_raw() || is_unmapped(owner)
 }
@@ -203,11 +203,11 @@ fn is_unmapped(owner: u32) -> bool {
         return false;
     }
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    // The first namespace knows all users, in one line.
+    // The initial namespace maps all users, in one line.
     map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]
 }
 
-/// Many systems give every user a group, and everything that the user makes is writable by it.
+/// Many systems give every user a group of its own, and everything the user creates is writable by that group.
 fn is_own_group(group: u32) -> bool {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     group == rustix::process::getegid().as_raw()
@@ -235,17 +235,17 @@ fn has_one_member(group: u32, user: u32, passwd: &str, groups: &str) -> bool {
     by_login && members.all(|name| own.contains(&name))
 }
 
-/// What is done with a folder of ours that others may look into.
+/// What to do with a folder of ours that others may look into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wider {
-    /// It may be somebody's own: it is left alone.
+    /// Leave it alone: a person may have set it up that way.
     Refuse,
-    /// It is known to be the caller's: its bits are set right.
+    /// Correct its mode: it is known to be the caller's.
     Tighten,
 }
 
-/// Opens a folder, made where it is missing together with what is missing above it: a real directory of this user,
-/// closed to all others. The bits that were found are told.
+/// Opens a folder and creates it, with everything missing above it, if it does not exist: a real directory of
+/// this user, closed to all others. Also returns the mode that was found.
 ///
 /// # Errors
 /// It is not ours alone.
@@ -261,7 +261,7 @@ pub fn open(path: &Path, wider: Wider) -> Result<(OwnedFd, u32), NotPrivate> {
     Ok((dir, bits))
 }
 
-/// Makes a folder where it is missing, and checks it.
+/// Creates a folder if it does not exist, and checks it.
 ///
 /// # Errors
 /// It is not ours alone.
@@ -272,15 +272,15 @@ pub fn make_private(path: &Path, wider: Wider) -> Result<(), NotPrivate> {
 /// Opens a directory without following a link.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
 }
 
-/// Makes a folder for its owner alone, and what is missing above it.
+/// Creates a folder for its owner alone, with everything missing above it.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn make(path: &Path) -> Result<(), Errno> {
     match sys::make_dir(path) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -296,7 +296,7 @@ pub fn make(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Judges a folder that was opened, and tells the bits that were found.
+/// Judges a folder that was opened, and returns the mode that was found.
 ///
 /// # Errors
 /// It is not ours alone.
@@ -329,7 +329,7 @@ mod tests {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
     }
 
-    /// A folder whose way is safe: the usual one for temporary files may be a link.
+    /// Creates a folder with a safe path: the usual one for temporary files may be a link.
     fn temp() -> (tempfile::TempDir, PathBuf) {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().canonicalize().unwrap();

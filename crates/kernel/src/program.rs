@@ -1,11 +1,11 @@
-//! Where a program is, as a shell would find it.
+//! Finds a program as a shell would.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The files that a program may be: itself if it names a place, and otherwise one in each folder of `path`. An empty
-/// folder is the working directory.
+/// Returns the files that a program name may mean: itself if it contains a slash, otherwise one in each
+/// folder of `path`. An empty folder is the working directory.
 pub fn places<'a>(program: &'a OsStr, path: &'a OsStr) -> impl Iterator<Item = PathBuf> + 'a {
     let named = program.as_bytes().contains(&b'/');
     let searched = !named && !program.is_empty();
@@ -15,13 +15,13 @@ pub fn places<'a>(program: &'a OsStr, path: &'a OsStr) -> impl Iterator<Item = P
     named.then(|| PathBuf::from(program)).into_iter().chain(in_folders)
 }
 
-/// Where a program is, if it is anywhere.
+/// Returns the path of a program, if it is found.
 #[must_use]
 pub fn find(program: &OsStr, path: &OsStr) -> Option<PathBuf> {
     places(program, path).find(|file| is_executable(file))
 }
 
-/// Whether a file may be executed by this process.
+/// Whether this process may execute a file.
 #[must_use]
 pub fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()

@@ -1,12 +1,12 @@
-//! Random numbers from the kernel: good enough for names that nobody shall guess.
+//! Random numbers from the kernel, good enough for names that must not be guessed.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// As many random bytes as are asked for. It waits only where the machine has just started and knows of no chance yet.
+/// Returns random bytes. It waits only if the machine has just booted and has no entropy yet.
 ///
 /// # Errors
-/// A sandbox does not let the call through.
+/// A sandbox does not allow the call.
 pub fn bytes<const COUNT: usize>() -> Result<[u8; COUNT], Errno> {
     let mut bytes = [0; COUNT];
     let mut done = 0;
@@ -20,10 +20,10 @@ pub fn bytes<const COUNT: usize>() -> Result<[u8; COUNT], Errno> {
     Ok(bytes)
 }
 
-/// 64 random bits.
+/// Returns 64 random bits.
 ///
 /// # Errors
-/// A sandbox does not let the call through.
+/// A sandbox does not allow the call.
 pub fn number() -> Result<u64, Errno> {
     bytes().map(u64::from_ne_bytes)
 }

@@ -1,38 +1,40 @@
-//! Datagrams that come with who sent them, as the kernel says.
+//! Datagrams together with their sender, according to the kernel.
 #![expect(unsafe_code, reason = "rustix does not know the pidfd of a sender")]
 
 use crate::sys::last_errno;
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Who sent a message.
+/// The process that sent a message.
 #[derive(Debug)]
 pub struct Sender {
-    /// Its user.
+    /// Its user id.
     pub user: u32,
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    /// Its pid; `None` if it is in a pid namespace that cannot be seen from here.
     pub pid: Option<u32>,
-    /// Whoever has the number by now; of one that was reaped already only Linux 6.17 and later tell.
+    /// Stands for the sender even if its pid has been reused; for one that was already reaped, only Linux
+    /// 6.17 and later give it.
     pub pidfd: Option<OwnedFd>,
 }
 
-/// These are not in libc; the numbers are those of every architecture that std supports.
+/// Not in libc; the number is the same on every architecture that std supports.
 const PASS_PIDFD: libc::c_int = 76;
 const SCM_PIDFD: libc::c_int = 4;
-/// Room for the credentials, a pidfd and as many descriptors as can come (253): what came first must not push out the rest.
+/// Room for the credentials, a pidfd and the most descriptors that can come (253): the first must not push
+/// out the rest.
 const CONTROL: usize = 2048;
 
-/// The place for what comes beside a message, aligned as its headers are.
+/// The buffer for control messages, aligned like their headers.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
-/// Has every message of a socket come with its sender.
+/// Makes every message of a socket come with its sender.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn name_senders(socket: BorrowedFd<'_>) -> Result<(), Errno> {
     set_option(socket, libc::SO_PASSCRED)?;
-    // Before Linux 6.5 there is none, and the number has to do.
+    // Before Linux 6.5 there is no pidfd, and the pid has to do.
     let _ = set_option(socket, PASS_PIDFD);
     Ok(())
 }
@@ -47,11 +49,11 @@ fn set_option(socket: BorrowedFd<'_>, option: libc::c_int) -> Result<(), Errno> 
     if set == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Takes one message, without waiting: its length, and who sent it. Descriptors that came along are closed at once: a
-/// sender that asks for a barrier waits for that.
+/// Receives one message without waiting: its length and its sender. Descriptors that came along are closed at
+/// once, because a sender that asks for a barrier waits for that.
 ///
 /// # Errors
-/// `EAGAIN` when there is none; what the kernel says otherwise.
+/// `EAGAIN` if there is none, otherwise the kernel's error.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Option<Sender>), Errno> {
     let mut control = Control([0; CONTROL]);
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -66,9 +68,9 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Optio
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
     let Ok(length) = usize::try_from(length) else { return Err(last_errno()) };
     let (mut credentials, mut pidfd) = (None, None);
-    // SAFETY: the kernel has filled `control` with whole headers and their data, as far as `msg_controllen` says, and the
-    // macros stay within that. Data may lie unaligned, so it is copied. Every descriptor in it was made for us, and nobody
-    // else knows of it.
+    // SAFETY: the kernel has filled `control` with whole headers and their data, as far as `msg_controllen`
+    // says, and the macros stay within that. Data may be unaligned, so it is copied. Every descriptor in it
+    // was made for us, and nothing else knows of it.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(&raw const header);
         while let Some(one) = at.as_ref() {
@@ -92,16 +94,16 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Optio
     Ok((length, sender))
 }
 
-/// The descriptors in the data of a header. One that could not be made is told as a number below zero.
+/// Returns the descriptors in the data of a header. One that could not be created is a negative number.
 ///
 /// # Safety
-/// `data` is the data of `header`, and holds descriptors that belong to nobody yet; each is taken once.
+/// `data` is the data of `header`, and holds descriptors that have no owner yet; each is taken once.
 unsafe fn descriptors(header: &libc::cmsghdr, data: *mut u8) -> impl Iterator<Item = OwnedFd> {
-    // SAFETY: no length is shorter than that of nothing.
+    // SAFETY: computes the length of a header without data.
     let before = unsafe { libc::CMSG_LEN(0) } as usize;
     let count = wide(header.cmsg_len).saturating_sub(before) / std::mem::size_of::<RawFd>();
     (0..count).filter_map(move |number| {
-        // SAFETY: the header says that so many numbers are there; the caller answers for the rest.
+        // SAFETY: the header says that this many numbers are there; the caller guarantees the rest.
         unsafe {
             let descriptor = data.cast::<RawFd>().add(number).read_unaligned();
             (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
@@ -109,7 +111,7 @@ unsafe fn descriptors(header: &libc::cmsghdr, data: *mut u8) -> impl Iterator<It
     })
 }
 
-/// A length, which is of another type in every C library.
+/// Converts a length, whose type differs between C libraries.
 fn wide(length: impl TryInto<usize>) -> usize {
     length.try_into().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Signals: which of them are kept from their usual meaning, and how they are awaited instead.
+//! Signals: blocking, resetting and waiting for them.
 #![expect(unsafe_code, reason = "signal masks and signalfd have no safe form")]
 
 use crate::sys::last_errno;
@@ -6,20 +6,20 @@ use rustix::io::Errno;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// The length of one read from a descriptor of signals.
+/// The length of one read from a signalfd.
 const LENGTH: usize = size_of::<libc::signalfd_siginfo>();
-/// Which signal says that something has changed; libc does not name it for every system.
+/// The fcntl command that chooses the signal for I/O events; libc does not name it on every system.
 const F_SETSIG: i32 = 10;
 
-/// A descriptor that is readable when one of some blocked signals came.
+/// A descriptor that becomes readable when one of some blocked signals arrives.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Blocks some signals in this thread, and those it starts, and has them come here.
+    /// Blocks some signals in this thread and the threads it starts, and receives them here.
     ///
     /// # Errors
-    /// There is no descriptor or memory left.
+    /// No descriptor or memory is left.
     pub fn take(numbers: &[i32]) -> Result<Self, Errno> {
         let set = set_of(numbers);
         // SAFETY: the set is initialised and lives through the calls; the descriptor is new.
@@ -32,10 +32,10 @@ impl Signals {
         }
     }
 
-    /// The next signal that came, without waiting.
+    /// Returns the next signal that arrived, without waiting.
     ///
     /// # Errors
-    /// `EAGAIN` when there is none; what the kernel says otherwise.
+    /// `EAGAIN` if there is none, otherwise the kernel's error.
     pub fn next(&self) -> Result<i32, Errno> {
         let mut bytes = [0; LENGTH];
         loop {
@@ -55,8 +55,8 @@ impl AsFd for Signals {
     }
 }
 
-/// Has the kernel send a signal to this process, and to what it executes, when the last writer of a pipe is gone. The pipe
-/// has to be kept open for that, and nothing may be written to it.
+/// Makes the kernel send a signal to this process, even after exec, when the last writer of a pipe is gone.
+/// The pipe has to stay open for that, and nothing may be written to it.
 ///
 /// # Errors
 /// It is not a pipe.
@@ -72,7 +72,7 @@ pub fn at_hang_up(reader: BorrowedFd<'_>, signal: rustix::process::Signal) -> Re
     if done { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Which signals a thread has blocked.
+/// The signals that a thread has blocked.
 #[derive(Clone, Copy)]
 pub struct Mask(libc::sigset_t);
 
@@ -95,10 +95,10 @@ impl Mask {
         }
     }
 
-    /// Puts this mask in force. It is one system call, so a forked child may do it before its exec.
+    /// Puts this mask in force. This is one system call, so a forked child may do it before exec.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn restore(&self) -> Result<(), Errno> {
         // SAFETY: the mask was filled by `sigprocmask`.
         match unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) } {
@@ -111,16 +111,16 @@ impl Mask {
 /// A signal that was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
-    /// Which.
+    /// The number of the signal.
     pub number: i32,
-    /// The kernel sent it, as it does for the keys of a terminal and the end of a child; a process did not.
+    /// Whether the kernel sent it, as it does for terminal keys and the end of a child, and not a process.
     pub by_kernel: bool,
 }
 
 /// Waits for one of some blocked signals.
 ///
 /// # Errors
-/// `EINTR` when another signal was handled meanwhile.
+/// `EINTR` if another signal was handled meanwhile.
 pub fn wait(numbers: &[i32]) -> Result<Arrived, Errno> {
     let set = set_of(numbers);
     let mut info: MaybeUninit<libc::siginfo_t> = MaybeUninit::zeroed();
@@ -132,7 +132,7 @@ pub fn wait(numbers: &[i32]) -> Result<Arrived, Errno> {
     if number <= 0 { Err(last_errno()) } else { Ok(Arrived { number, by_kernel: info.si_code > 0 }) }
 }
 
-/// Lets a signal through to the calling thread.
+/// Unblocks a signal in the calling thread.
 pub fn accept(number: i32) {
     let set = set_of(&[number]);
     // SAFETY: the set is initialised and lives through the call.
@@ -149,10 +149,10 @@ pub fn ignore(number: i32) {
     }
 }
 
-/// Gives every signal its default meaning and lets all of them through.
+/// Resets every signal to its default action and unblocks all of them.
 pub fn reset() {
-    // All zeroes is the default for the kernel, whatever the order of the fields. The C library would refuse
-    // two signals that it keeps to itself, and that a parent may have ignored.
+    // For the kernel all zeroes is the default, whatever the order of the fields. The C library would refuse
+    // two signals that it reserves for itself and that a parent may have ignored.
     let default = [0_u64; 4];
     for signal in 1..=64 {
         // SAFETY: the kernel reads at most 32 bytes; a default disposition runs no code of ours, and a signal
@@ -171,7 +171,7 @@ pub fn reset() {
 
 fn set_of(numbers: &[i32]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set before it is used; a number that is no signal is refused.
+    // SAFETY: `sigemptyset` initialises the set before it is used; a number that is not a signal is refused.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for number in numbers {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_blocked_signal_comes_to_the_descriptor_and_nowhere_else() {
-        // A thread of its own: its mask is nobody else's.
+        // A thread of its own, so that the mask affects no other test.
         let came = std::thread::spawn(|| {
             let signals = Signals::take(&[libc::SIGWINCH]).unwrap();
             assert_eq!(signals.next(), Err(Errno::AGAIN));

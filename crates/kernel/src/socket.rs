@@ -13,18 +13,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kernel takes 253 descriptors with one message.
+/// The kernel accepts 253 descriptors with one message.
 pub const MOST_DESCRIPTORS: usize = 253;
 
-/// The kernel takes so many bytes of a path.
+/// The longest socket path that the kernel accepts, in bytes.
 const LONGEST_PATH: usize = 107;
 
-/// A path that the kernel takes for the socket at this one: one that is too long is named through its folder.
+/// Returns a path that the kernel accepts for the socket at this one: one that is too long is reached through its folder.
 ///
-/// The descriptor has to live until the path was used.
+/// The descriptor has to live until the path has been used.
 ///
 /// # Errors
-/// The folder cannot be opened, or the path has no name in it.
+/// The folder cannot be opened, or the path has no file name.
 pub fn reachable(path: &Path) -> Result<(PathBuf, Option<OwnedFd>), Errno> {
     if path.as_os_str().len() <= LONGEST_PATH {
         return Ok((path.to_owned(), None));
@@ -38,16 +38,16 @@ pub fn reachable(path: &Path) -> Result<(PathBuf, Option<OwnedFd>), Errno> {
     Ok((short, Some(folder)))
 }
 
-/// The address of the socket at a path; the descriptor has to live until it was used.
+/// Returns the address of the socket at a path; the descriptor has to live until it has been used.
 fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
     let (short, folder) = reachable(path)?;
     Ok((SocketAddrUnix::new(short)?, folder))
 }
 
-/// A socket that listens at a path that nobody else listens at; only its user may connect. What is at the path is removed.
+/// Listens at a path that no other process listens at; only this user may connect. Whatever is at the path is removed.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn listen(path: &Path) -> Result<OwnedFd, Errno> {
     match rustix::fs::unlink(path) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -57,16 +57,16 @@ pub fn listen(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::net::bind(&socket, &address)?;
-    // Nobody could connect before: it does not listen yet.
+    // No process could connect before this: the socket does not listen yet.
     rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
     rustix::net::listen(&socket, 8)?;
     Ok(socket)
 }
 
-/// Connects to a path, and waits no longer than `within` for whoever listens there to have room.
+/// Connects to a path and waits no longer than `within` for the listener to have room.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn connect(path: &Path, within: Option<Duration>) -> Result<OwnedFd, Errno> {
     let (address, _folder) = address(path)?;
     let socket =
@@ -78,10 +78,10 @@ pub fn connect(path: &Path, within: Option<Duration>) -> Result<OwnedFd, Errno> 
     Ok(socket)
 }
 
-/// Sends bytes with descriptors; says how many bytes went.
+/// Sends bytes with descriptors; returns how many bytes were sent.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn send_with(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -97,10 +97,10 @@ pub fn send_with(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
     }
 }
 
-/// Receives bytes and the descriptors that come with them; says how many bytes came.
+/// Receives bytes and the descriptors that come with them; returns how many bytes came.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn receive_with(
     socket: impl AsFd,
     bytes: &mut [u8],

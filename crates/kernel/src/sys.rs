@@ -1,7 +1,7 @@
-//! Plain calls to the kernel, so that tests can make any of them fail (see [`crate::fault`]).
+//! Plain kernel calls, so that tests can make any of them fail (see [`crate::fault`]).
 //!
-//! `EINTR` is retried and short reads and writes are continued here; nothing above has to think of them.
-//! Every descriptor is opened `O_CLOEXEC`.
+//! `EINTR` is retried and short reads and writes are continued here, so callers need not think of them. Every
+//! descriptor is opened `O_CLOEXEC`.
 
 use crate::clock::timespec;
 use crate::fault::{Pass, pass};
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a call answers.
+/// The result of a kernel call.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 fn again<T>(operation: &'static str, mut call: impl FnMut() -> Result<T>) -> Result<T> {
@@ -39,7 +39,7 @@ pub fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     open_at(rustix::fs::CWD, path, flags, Mode::empty())
 }
 
-/// Closes and says whether the kernel was content; the descriptor is gone either way.
+/// Closes a descriptor and returns whether that succeeded; the descriptor is gone either way.
 pub fn close(fd: OwnedFd) -> Result<()> {
     drop(fd);
     match pass("close") {
@@ -48,45 +48,45 @@ pub fn close(fd: OwnedFd) -> Result<()> {
     }
 }
 
-/// Locks without retrying `EINTR` when it may block: the waiting thread is ended by a signal.
+/// Locks without retrying `EINTR`, for a lock that may block: the waiting thread is ended by a signal.
 pub fn flock_once(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
     pass("flock").and_then(|_| rustix::fs::flock(fd.as_fd(), operation))
 }
 
-/// Locks or unlocks, as often as it takes.
+/// Locks or unlocks, and retries `EINTR`.
 pub fn flock(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
     again("flock", || rustix::fs::flock(fd.as_fd(), operation))
 }
 
-/// Everything about an open file.
+/// Returns everything about an open file.
 pub fn fstat(fd: impl AsFd) -> Result<Stat> {
     again("fstat", || rustix::fs::fstat(fd.as_fd()))
 }
 
-/// Type, size and identity of an open file, and no times: a kernel with multigrain timestamps makes every
-/// write after a look at the times ten times as costly.
+/// Returns type, size and identity of an open file but no times: on a kernel with multigrain timestamps,
+/// every write after a look at the times costs ten times as much.
 pub fn fstat_timeless(fd: impl AsFd) -> Result<Statx> {
     let mask = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE | StatxFlags::NLINK;
     again("fstat", || rustix::fs::statx(fd.as_fd(), c"", AtFlags::EMPTY_PATH, mask))
 }
 
-/// Everything about a file, by its name in a directory.
+/// Returns everything about a file, by its name in a directory.
 pub fn stat_at(dir: impl AsFd, name: &Path, flags: AtFlags) -> Result<Stat> {
     again("stat", || rustix::fs::statat(dir.as_fd(), name, flags))
 }
 
-/// Everything about what a path leads to, which may be a link.
+/// Returns everything about the file at a path; a link is not followed.
 pub fn statx(path: &Path) -> Result<Statx> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     again("statx", || rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::BASIC_STATS))
 }
 
-/// The file system that an open file is on.
+/// Returns the file system of an open file.
 pub fn fstatfs(fd: impl AsFd) -> Result<StatFs> {
     again("statfs", || rustix::fs::fstatfs(fd.as_fd()))
 }
 
-/// Makes a directory that only its owner may use.
+/// Creates a directory that only its owner may use.
 pub fn make_dir(path: &Path) -> Result<()> {
     again("mkdir", || rustix::fs::mkdir(path, Mode::RWXU))
 }
@@ -106,7 +106,7 @@ pub fn change_mode(fd: impl AsFd, mode: Mode) -> Result<()> {
     again("chmod", || rustix::fs::fchmod(fd.as_fd(), mode))
 }
 
-/// Reads from `offset` until the buffer is full or the file ends; returns how much there was.
+/// Reads from `offset` until the buffer is full or the file ends; returns how many bytes were read.
 pub fn read_at(fd: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -147,19 +147,19 @@ fn written(bytes: &[u8], mut call: impl FnMut(&[u8]) -> Result<usize>) -> Result
         };
         match part {
             Err(Errno::INTR) => {}
-            // A kernel that takes nothing and reports nothing would be asked for ever.
+            // A kernel that writes nothing and reports nothing would be asked forever.
             Ok(0) => return Err(Errno::IO),
             other => return other,
         }
     }
 }
 
-/// Has what was written reach the disk.
+/// Makes what was written reach the disk.
 pub fn sync(fd: impl AsFd) -> Result<()> {
     again("fdatasync", || rustix::fs::fdatasync(fd.as_fd()))
 }
 
-/// Reads a whole file of unknown size, such as those of `/proc`.
+/// Reads a whole file of unknown size, such as those in `/proc`.
 pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     let fd = open(path, OFlags::RDONLY)?;
     read_all(&fd)
@@ -179,18 +179,18 @@ pub fn read_all(fd: impl AsFd) -> Result<Vec<u8>> {
     }
 }
 
-/// Where a symbolic link leads to.
+/// Returns where a symbolic link leads.
 pub fn read_link(path: &Path) -> Result<PathBuf> {
     let bytes = again("readlink", || rustix::fs::readlink(path, Vec::new()))?;
     Ok(PathBuf::from(OsString::from_vec(bytes.into_bytes())))
 }
 
-/// The names in a directory, without `.` and `..`.
+/// Returns the names in a directory, without `.` and `..`.
 pub fn list(path: &Path) -> Result<Vec<OsString>> {
     Ok(list_with_inodes(path)?.into_iter().map(|(name, _)| name).collect())
 }
 
-/// The names in a directory with their inodes, without `.` and `..`.
+/// Returns the names in a directory with their inodes, without `.` and `..`.
 pub fn list_with_inodes(path: &Path) -> Result<Vec<(OsString, u64)>> {
     let fd = open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     again("readdir", || Ok(()))?;
@@ -207,41 +207,41 @@ pub fn list_with_inodes(path: &Path) -> Result<Vec<(OsString, u64)>> {
     Ok(names)
 }
 
-/// A descriptor that is readable once it was raised.
+/// Creates a descriptor that becomes readable once it is raised.
 pub fn event() -> Result<OwnedFd> {
     again("eventfd", || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
-/// Raises an event descriptor; it stays readable. No file operation, so no fault strikes it.
+/// Raises an event descriptor; it stays readable. Not a file operation, so no fault strikes it.
 pub fn raise(event: impl AsFd) {
-    // It fails only when its counter is full, and then it is readable already.
+    // It fails only if its counter is full, and then it is already readable.
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
-/// Waits until one of `fds` is readable; returns which ones, none when the time is up.
+/// Waits until one of `fds` is readable; returns how many are, or zero when the time is up.
 pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
     let timeout = timeout.map(timespec);
     pass("poll")?;
     rustix::event::poll(fds, timeout.as_ref())
 }
 
-/// A descriptor that stands for the process that has this number now.
+/// Opens a descriptor for the process that has this pid now.
 pub fn pidfd(pid: u32) -> Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     again("pidfd_open", || rustix::process::pidfd_open(pid, PidfdFlags::empty()))
 }
 
-/// Sends a signal to the process behind a descriptor.
+/// Sends a signal to the process that a descriptor stands for.
 pub fn signal(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<()> {
     again("pidfd_send_signal", || rustix::process::pidfd_send_signal(pidfd, signal))
 }
 
-/// Cuts a data file back to where a failed append began. Never called on a lock file.
+/// Truncates a data file to where a failed append began. Never called on a lock file.
 pub fn cut(fd: impl AsFd, length: u64) -> Result<()> {
     again("ftruncate", || rustix::fs::ftruncate(fd.as_fd(), length))
 }
 
-/// What the last call through the C library failed with.
+/// Returns the error of the last call through the C library.
 pub(crate) fn last_errno() -> Errno {
     let code = std::io::Error::last_os_error().raw_os_error();
     code.map_or(Errno::IO, Errno::from_raw_os_error)

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Ends the acquires it was given to, now and in future.
 ///
-/// Give the same token to every acquire of a run and cancel it when the run is disposed of: an acquire that
-/// is under way then releases at once whatever it got, and a later one is refused.
+/// Give the same token to every acquire of a run and cancel it when the run is disposed of: an acquire under
+/// way then releases at once whatever it got, and a later one is refused.
 #[derive(Debug, Clone)]
 pub struct Cancel(Arc<Inner>);
 
@@ -20,7 +20,7 @@ struct Inner {
 }
 
 impl Cancel {
-    /// Makes a token; it costs one descriptor.
+    /// Creates a token; it costs one descriptor.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Inner { cancelled: AtomicBool::new(false), event: sys::event()? })))
     }

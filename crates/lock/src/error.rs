@@ -13,10 +13,10 @@ use std::time::Duration;
 /// Why a lock was not granted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcquireError {
-    /// Somebody else has it.
+    /// Another holder has it.
     #[error("{0}")]
     Busy(Box<Busy>),
-    /// The asking holder has it already; waiting would last for ever.
+    /// The asking holder already has it; it would wait forever.
     #[error(
         "`{resource}` is already held by the one who asks for it; a lock is not granted twice to one holder"
     )]
@@ -33,16 +33,16 @@ pub enum AcquireError {
     /// The directory cannot be locked.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// There is a symbolic link, a directory or a device in place of the lock file; nothing was removed.
+    /// A symbolic link, a directory or a device is in place of the lock file; nothing was removed.
     #[error("{} is not a lock file", path.display())]
     NotAFile {
-        /// Where.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The lock file was replaced again and again while it was being locked.
     #[error("{} is being replaced again and again", path.display())]
     Restless {
-        /// Where.
+        /// The path of the file.
         path: PathBuf,
     },
     /// A file operation failed; nothing is held.
@@ -50,7 +50,7 @@ pub enum AcquireError {
     File {
         /// The lock file.
         path: PathBuf,
-        /// What was being done.
+        /// What was being done to it.
         step: Step,
         /// What the kernel said.
         #[source]
@@ -67,19 +67,19 @@ pub enum AcquireError {
 /// What was being done to a lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Opening or making it.
+    /// Opening or creating it.
     Open,
     /// Locking it.
     Lock,
-    /// Looking at it.
+    /// Examining it.
     Examine,
     /// Reading it.
     Read,
-    /// Writing fence, record or mark.
+    /// Writing the fence, the record or the mark.
     Write,
-    /// Bringing the fence to the disk.
+    /// Syncing the fence to the disk.
     Sync,
-    /// Looking for processes of the last run.
+    /// Searching for processes of the last run.
     Search,
     /// Closing it.
     Close,
@@ -100,14 +100,14 @@ impl fmt::Display for Step {
     }
 }
 
-/// A lock that somebody else has.
+/// A lock that another holder has.
 #[derive(Debug, Clone)]
 pub struct Busy {
     /// The resource asked for.
     pub resource: String,
     /// Why it is not free.
     pub because: BusyBecause,
-    /// The lock that is in the way: the resource itself, or a directory above or below it.
+    /// The lock that is in the way: that of the resource itself, or of a directory above or below it.
     pub lock: Option<LockSeen>,
     /// How long the caller waited.
     pub waited: Duration,
@@ -116,13 +116,13 @@ pub struct Busy {
 /// Why a lock is not free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BusyBecause {
-    /// A process has it.
+    /// A process holds it.
     Held,
     /// Its flock is free but processes of its last run are alive.
     Survivor(Trace),
-    /// Its file was removed while somebody held it, and that holder lives on.
+    /// Its file was removed while it was held, and that holder is still alive.
     Removed,
-    /// Somebody waits for exclusive use of it; newcomers wait behind.
+    /// Another acquirer waits for exclusive use of it; newcomers wait their turn.
     Awaited,
 }
 
@@ -160,7 +160,7 @@ mod tests {
             resource: "key:k".into(),
             kind: Kind::Key,
             fence: Some(Fence(7)),
-            // In the future, as after a stepped clock: the age is shown as 0.
+            // In the future, as after the clock was set: the age is shown as 0.
             since_ms: Some(32_503_680_000_000),
             reason: None,
             session: Some("api".into()),

@@ -1,4 +1,4 @@
-//! How long somebody waits, and what ends the wait early. The clock starts when it is first asked.
+//! How long an acquirer waits, and what ends the wait early. The clock starts when it is first asked.
 
 use crate::cancel::Cancel;
 use pinfold_kernel::sys;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 /// A child that is being spawned holds a copy until its exec; this is long enough for any exec.
 const SPAWNING_SIBLING: Duration = Duration::from_millis(20);
 
-/// When the caller wants to have an answer.
+/// When the caller wants an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Limit {
-    /// As soon as no spawning sibling can be the reason for a refusal.
+    /// As soon as a refusal can no longer be due to a spawning sibling.
     Spawning,
-    /// Then, and not before that either.
+    /// At that moment, but not before `Spawning` would answer either.
     SpawningAnd(Instant),
     At(Instant),
     Never,
 }
 
-/// How long an acquire may wait. Its clock starts when it is first asked, so that an undisturbed acquire does
-/// not ask the time.
+/// How long an acquire may wait. Its clock starts when it is first asked, so that an acquire that need not
+/// wait does not read the time.
 #[derive(Debug)]
 pub(crate) struct Patience<'a> {
     limit: Limit,
@@ -50,7 +50,7 @@ impl<'a> Patience<'a> {
         began
     }
 
-    /// How long it has waited.
+    /// Returns how long it has waited.
     pub(crate) fn waited(&self) -> Duration {
         self.began().elapsed()
     }

@@ -1,7 +1,7 @@
-//! Asks the kernel who a process is and whether it still lives.
+//! Asks the kernel which process an identity names and whether it is still alive.
 //!
 //! The verdict itself is [`crate::judge::holder::judge`], the same for locks, adoption and people; this file
-//! gathers its evidence. No subprocess is started and nothing is waited for.
+//! gathers its evidence. It starts no process and does not wait.
 
 use crate::judge::holder::{AliveBecause, Holder, Sighting, judge};
 use crate::judge::identity::{BootId, Identity, Vantage};
@@ -43,7 +43,7 @@ pub struct ProcessSeen {
 
 static OWN: Mutex<Option<Identity>> = Mutex::new(None);
 
-/// Who the calling process is. Asked once per process; a forked child asks again.
+/// Returns the identity of the calling process. Asked once per process; a forked child asks again.
 pub fn own() -> Result<Identity, IdentifyError> {
     let pid = own::pid();
     let mut cached = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -57,14 +57,14 @@ pub fn own() -> Result<Identity, IdentifyError> {
     }
 }
 
-/// Who the process with this pid (in the caller's pid namespace) is now.
+/// Returns the identity of the process that has this pid (in the caller's pid namespace) now.
 pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
     let unreadable = |source| IdentifyError::NotReadable { pid, source };
     let vantage = vantage().map_err(unreadable)?;
     let pidfd = match sys::pidfd(pid) {
         Ok(pidfd) => Some(pidfd),
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Err(IdentifyError::Gone { pid }),
-        // An old kernel, or a sandbox that does not know the call: start time has to do.
+        // An old kernel, or a sandbox that does not know the call: the start time has to do.
         Err(Errno::NOSYS | Errno::PERM) => None,
         Err(errno) => return Err(unreadable(errno)),
     };
@@ -73,14 +73,14 @@ pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
     Ok(Identity { boot: vantage.boot, pid_namespace: vantage.pid_namespace, pid, start_ticks, pidfs })
 }
 
-/// A word that no other process of this boot has. A control group whose name ends in its holder's word is proved to be
-/// that holder's, and nobody else's, by its path.
+/// Returns a word that no other process of this boot has. A control group whose path ends in its holder's
+/// word is thereby proved to be that holder's alone.
 #[must_use]
 pub fn word(identity: &Identity) -> String {
     format!("{:x}-{:x}", identity.pid, identity.pidfs.unwrap_or(identity.start_ticks))
 }
 
-/// Where the calling process looks from.
+/// Returns where the calling process looks from.
 pub fn vantage() -> Result<Vantage, Errno> {
     static BOOT: Mutex<Option<BootId>> = Mutex::new(None);
     let mut cached = BOOT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -91,10 +91,10 @@ pub fn vantage() -> Result<Vantage, Errno> {
     Ok(Vantage { boot, pid_namespace: own::pid_namespace()? })
 }
 
-/// The verdict on a stored holder, from here and now.
+/// Judges a stored holder, from here and now.
 #[must_use]
 pub fn verdict(stored: Option<&Identity>) -> Holder {
-    // Where the observer itself cannot be placed, the stored pid means nothing.
+    // If the observer itself cannot be placed, the stored pid means nothing.
     let Ok(here) = vantage() else {
         return judge(None, Vantage { boot: BootId(0), pid_namespace: 0 }, Sighting::Unreadable);
     };
@@ -110,8 +110,8 @@ pub(crate) fn may_live(stored: &Identity) -> bool {
     }
 }
 
-/// Whether a stored process is provably the one that has its pid now. Where the kernel has an inode for every process,
-/// one that was stored without it proves nothing: pid and start time are known to everybody and can be made up.
+/// Whether a stored process is provably the one that has its pid now. If the kernel has an inode for every
+/// process, an identity stored without one proves nothing: anyone can know, and so make up, a pid and a start time.
 pub(crate) fn is_proved(stored: &Identity) -> bool {
     let kernel_knows = own().is_ok_and(|own| own.pidfs.is_some());
     match verdict(Some(stored)) {
@@ -120,14 +120,14 @@ pub(crate) fn is_proved(stored: &Identity) -> bool {
     }
 }
 
-/// What the kernel says now about the pid that `stored` names.
+/// Returns what the kernel says now about the pid in `stored`.
 #[must_use]
 pub fn sight(stored: &Identity) -> Sighting {
     match sys::pidfd(stored.pid) {
         Ok(pidfd) => sight_through(&pidfd, stored),
         // The last two: the number belongs to a thread now, so no process has it.
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Sighting::Nobody,
-        // The call checks no permission: it is a sandbox that refuses it.
+        // The call checks no permission, so it is a sandbox that refuses it.
         Err(Errno::NOSYS | Errno::PERM) => sight_without_pidfd(stored),
         Err(_) => Sighting::Unreadable,
     }
@@ -135,13 +135,13 @@ pub fn sight(stored: &Identity) -> Sighting {
 
 fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
     let pidfs = pidfd::inode(pidfd);
-    // With inodes on both sides the start time is not needed; /proc may hide it, and takes long to say it.
+    // With inodes on both sides the start time is not needed; /proc may hide it and is slow to read.
     let start = if pidfs.is_some() && stored.pidfs.is_some() {
         Ok(stored.start_ticks)
     } else {
         start_ticks(stored.pid)
     };
-    // Asked last: a pidfd that has not ended now had not ended when /proc was read.
+    // Asked last: a process that has not ended by now had not ended when /proc was read.
     let Ok(ended) = pidfd::has_ended(pidfd) else { return Sighting::Unreadable };
     match start {
         Ok(start_ticks) => Sighting::Somebody { start_ticks, pidfs, ended },
@@ -156,7 +156,7 @@ fn sight_without_pidfd(stored: &Identity) -> Sighting {
     match (rustix::process::test_kill_process(pid), start_ticks(stored.pid)) {
         (Err(Errno::SRCH), _) => Sighting::Nobody,
         (_, Ok(start_ticks)) => Sighting::Somebody { start_ticks, pidfs: None, ended: false },
-        // Somebody is there: the signal could be sent, or was refused for want of permission.
+        // A process is there: the signal could be sent, or was refused for lack of permission.
         (Ok(()) | Err(Errno::PERM), Err(_)) => Sighting::Closed,
         (Err(_), Err(_)) => Sighting::Unreadable,
     }

@@ -1,6 +1,6 @@
-//! The unsafe lines of the crate, each behind a safe function: fork, signals, inherited descriptors.
+//! The unsafe code of the crate, each part wrapped in a safe function: fork, signals, inherited descriptors.
 //!
-//! Nothing else in the crate is unsafe. Each function is a few lines with its argument beside it, and the
+//! Nothing else in the crate is unsafe. Each function is a few lines with its argument next to it, and the
 //! tests run them under valgrind's memory checker where it is installed.
 #![expect(unsafe_code, reason = "signals, fork and pre_exec have no safe form; this is the only place")]
 
@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{OnceLock, Weak};
 
-/// The first descriptor number at which a child is given locks: far above what programs expect to be theirs.
+/// The first descriptor number at which a child is given locks: far above the numbers that programs use themselves.
 pub(crate) const GIVEN_FROM: RawFd = 100;
 
 /// Forks a child that runs `answer` and ends.
@@ -30,7 +30,7 @@ pub(crate) fn fork_and_answer(out: BorrowedFd<'_>, answer: &dyn Fn(BorrowedFd<'_
     }
 }
 
-/// Reaps a forked child. Its answer came through a pipe, so it does not matter if somebody else reaped it.
+/// Reaps a forked child. Its answer came through a pipe, so it does not matter if it was already reaped.
 pub(crate) fn reap(child: i32) {
     if let Some(pid) = rustix::process::Pid::from_raw(child) {
         let none = rustix::process::WaitOptions::empty();
@@ -44,7 +44,7 @@ fn last_errno() -> Errno {
 }
 
 /// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
-/// which is why Go's runtime interrupts its threads with it too.
+/// which is why Go's runtime uses it to interrupt its threads, too.
 const WAKE: libc::c_int = libc::SIGURG;
 
 extern "C" fn nothing(_: libc::c_int) {}
@@ -72,25 +72,25 @@ fn install() -> bool {
     }
 }
 
-/// Lets the wake signal through to the calling thread.
+/// Unblocks the wake signal in the calling thread.
 pub(crate) fn accept_wake() {
     pinfold_kernel::signals::accept(WAKE);
 }
 
-/// Interrupts the system call a thread of ours is in.
+/// Interrupts the system call that a thread of ours is in.
 pub(crate) fn interrupt<T>(thread: &std::thread::JoinHandle<T>) {
     use std::os::unix::thread::JoinHandleExt;
-    // SAFETY: the handle is not joined while it is borrowed, so its pthread_t is valid, also when the
-    // thread has already returned.
+    // SAFETY: the handle is not joined while it is borrowed, so its pthread_t is valid, even if the thread
+    // has already returned.
     unsafe {
         libc::pthread_kill(thread.as_pthread_t(), WAKE);
     }
 }
 
-/// Has a child of `command` receive copies of `files`, at the lowest free numbers from 100 on.
+/// Gives a child of `command` copies of `files`, at the lowest free numbers from 100 on.
 ///
-/// The copies are made in the child, after the fork: no other child that is spawned at the same moment can
-/// ever inherit them. When a file is closed before the command is spawned, the spawn fails.
+/// The copies are made in the child, after the fork, so no other child that is spawned at the same moment can
+/// inherit them. If a file is closed before the command is spawned, the spawn fails.
 pub(crate) fn give(command: &mut Command, files: Vec<Weak<OwnedFd>>) {
     let copy = move || {
         for file in &files {

@@ -1,4 +1,4 @@
-//! What can be locked, how people write it, and which file stands for it.
+//! What can be locked, how people write it, and which file represents it.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -23,13 +23,13 @@ pub enum Resource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// `key:`
+    /// Written `key:`.
     Key,
-    /// `session:`
+    /// Written `session:`.
     Session,
-    /// `vendor:`
+    /// Written `vendor:`.
     Vendor,
-    /// A path.
+    /// Written as a path.
     Directory,
 }
 
@@ -37,7 +37,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionName(String);
 
-/// A text that names no resource.
+/// A text that does not name a resource.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAResource {
     /// The text is empty, or ends after `key:`.
@@ -67,7 +67,7 @@ pub enum NotAResource {
 }
 
 impl SessionName {
-    /// Checks a name.
+    /// Checks a name and wraps it.
     pub fn new(name: &str) -> Result<Self, NotAResource> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
         let good =
@@ -79,7 +79,7 @@ impl SessionName {
         }
     }
 
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -87,7 +87,7 @@ impl SessionName {
 }
 
 impl Resource {
-    /// Reads a resource as people write it: `key:ANY`, `session:NAME`, `vendor:AGENT:STORE:ID`, else a path.
+    /// Parses a resource as people write it: `key:ANY`, `session:NAME`, `vendor:AGENT:STORE:ID`, otherwise a path.
     ///
     /// ```
     /// use pinfold_lock::Resource;
@@ -118,7 +118,7 @@ impl Resource {
         }
     }
 
-    /// As people write it; as `to_string`, without its detours.
+    /// Returns it as people write it; the same as `to_string`, but cheaper.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Key(name) => ["key:", name].concat(),
@@ -128,7 +128,7 @@ impl Resource {
         }
     }
 
-    /// Which kind it is.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -148,7 +148,7 @@ fn split_kind(text: &OsStr) -> Option<(Kind, &[u8])> {
 
 fn vendor(name: &str) -> Option<Resource> {
     let (agent, rest) = name.split_once(':')?;
-    // The store may be a path with colons in it; an id has none.
+    // The store may be a path that contains colons; an id contains none.
     let (store, id) = rest.rsplit_once(':')?;
     let whole = !agent.is_empty() && !store.is_empty() && !id.is_empty();
     whole.then(|| Resource::Vendor(name.to_owned()))
@@ -160,12 +160,12 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Which file: its device and inode.
+/// Identifies a file by device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device.
+    /// The number of the device.
     pub device: u64,
-    /// The inode on it.
+    /// The number of the inode on it.
     pub inode: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A lock as it is seen from outside, for people.
+//! A lock as seen from outside, for people.
 
 use crate::files::fence::Fence;
 use crate::files::record::Run;
@@ -13,13 +13,13 @@ use std::time::Duration;
 /// A lock that is held now, as far as it can be seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockSeen {
-    /// The resource; the name of the lock file when the record is damaged.
+    /// The resource; the name of the lock file if the record is damaged.
     pub resource: String,
-    /// Its kind.
+    /// The kind of resource.
     pub kind: Kind,
     /// The fence of the grant.
     pub fence: Option<Fence>,
-    /// Since when, in milliseconds since 1970.
+    /// When it was granted, in milliseconds since 1970.
     pub since_ms: Option<u64>,
     /// What it is held for.
     pub reason: Option<String>,
@@ -27,29 +27,29 @@ pub struct LockSeen {
     pub session: Option<String>,
     /// The run it is held for.
     pub run: Option<Run>,
-    /// Who holds it.
+    /// The process that holds it.
     pub holder: HolderSeen,
-    /// Processes that have it beside, or instead of, the one the record names.
+    /// Processes that have it in addition to, or instead of, the one named in the record.
     pub others: Vec<ProcessSeen>,
-    /// Its file was removed while it was held.
+    /// Whether its file was removed while it was held.
     pub removed: bool,
 }
 
-/// The holder of a lock: what the record says, or the process found when the record names a dead one.
+/// The holder of a lock: what the record says, or the process found if the record names a dead one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HolderSeen {
-    /// Which process.
+    /// The process, if it is known.
     pub identity: Option<Identity>,
-    /// On which machine.
+    /// The name of its machine.
     pub host: String,
-    /// What it runs.
+    /// Its command line.
     pub command: String,
-    /// Whether it lives.
+    /// Whether it is alive.
     pub verdict: Holder,
 }
 
 impl LockSeen {
-    /// Who, since when: `pid 4711 (make, since 14:02:10 UTC, 3 min)`; what is not known is left out.
+    /// Describes the holder: `pid 4711 (make, since 14:02:10 UTC, 3 min)`; what is not known is left out.
     #[must_use]
     pub fn holder_text(&self) -> String {
         let who = match self.holder.identity {
@@ -71,7 +71,7 @@ impl LockSeen {
     }
 }
 
-/// A command line in a line of text is for recognising, not for reading: one line, no control characters.
+/// Shortens a command line to one line without control characters: in a sentence it only has to be recognised.
 #[must_use]
 pub fn shorten(command: &str) -> String {
     const MOST: usize = 60;

@@ -1,15 +1,15 @@
-//! Times for people: of the day in UTC, and ages in words.
+//! Times for people: the time of day in UTC, and ages in words.
 
 use std::time::Duration;
 
-/// The time of day, in UTC, of a moment in milliseconds since 1970: `18:04:05`.
+/// Returns the time of day in UTC of a moment in milliseconds since 1970: `18:04:05`.
 #[must_use]
 pub fn of_day(ms: u64) -> String {
     let seconds = ms / 1000 % 86_400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Says an age in one unit: `12 s`, `3 min`, `28 h`, `4 d`.
+/// Writes an age in one unit: `12 s`, `3 min`, `28 h`, `4 d`.
 #[must_use]
 pub fn age(age: Duration) -> String {
     match age.as_secs() {

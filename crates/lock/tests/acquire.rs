@@ -1,4 +1,4 @@
-//! Acquiring and giving back within one process: who gets it, who is told what.
+//! Acquiring and giving back within one process: who gets the lock, and who is told what.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -83,7 +83,7 @@ fn two_runs_of_one_process_wait_for_each_other() {
 fn a_sibling_that_is_being_spawned_has_20_ms_to_let_go() {
     let place = place();
     let _first = place.folder.try_acquire(&key("k"), &run("r1")).unwrap();
-    // The shortest of several: an impatient one is late only on a machine that is busy each time.
+    // The shortest of several: it is late each time only if the machine is busy each time.
     let wait = || match place.folder.try_acquire(&key("k"), &run("r2")) {
         Err(AcquireError::Busy(busy)) => busy.waited,
         other => panic!("{other:?}"),

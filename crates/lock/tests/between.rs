@@ -48,13 +48,13 @@ fn take(folder: &Folder, resource: &Resource) -> Guard {
     folder.try_acquire(resource, &Request::default()).unwrap()
 }
 
-/// The lock file of the key.
+/// Returns the lock file of the key.
 fn file_of_key(folder: &Folder) -> PathBuf {
     let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     names.into_iter().find(|path| path.to_str().unwrap().contains("/k-")).unwrap()
 }
 
-/// The lock files that refuse a flock of a kind, asked through descriptions of our own.
+/// Returns the lock files that refuse this kind of flock, tried through our own descriptions.
 fn refusing(folder: &Path, operation: FlockOperation) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -70,14 +70,14 @@ fn refusing(folder: &Path, operation: FlockOperation) -> Vec<String> {
     found
 }
 
-/// The operations of one acquire and release.
+/// Returns the operations of one acquire and release.
 fn operations(folder: &Folder, resource: &Resource) -> Vec<&'static str> {
     let armed = before_each(|_, _| {});
     drop(take(folder, resource));
     armed.operations()
 }
 
-/// Does something once, before the first operation of a name; the receiver tells whether it was done.
+/// Does something once, before the first operation of this name; the receiver tells whether it was done.
 fn once_before(operation: &'static str, act: impl FnOnce() + Send + 'static) -> (Armed, Receiver<()>) {
     let (sender, done) = channel();
     let mut act = Some(act);
@@ -90,7 +90,7 @@ fn once_before(operation: &'static str, act: impl FnOnce() + Send + 'static) -> 
     (armed, done)
 }
 
-/// Whether the file was synced, and after everything that was written to it before the grant.
+/// Whether the file was synced after everything that was written to it before the grant.
 #[track_caller]
 fn synced(operations: &[&str]) -> bool {
     let Some(sync) = operations.iter().position(|name| *name == "fdatasync") else { return false };
@@ -117,7 +117,7 @@ fn a_grant_that_mends_a_damaged_slot_is_put_on_disk() {
     drop(take(&place.folder, &key()));
     let file = std::fs::OpenOptions::new().write(true).open(file_of_key(&place.folder)).unwrap();
     let bytes = std::fs::read(file_of_key(&place.folder)).unwrap();
-    // How the slot of a grant begins of which nothing outlives the flock.
+    // The beginning of the slot of a grant that leaves nothing after its flock.
     let slot = bytes.windows(7).position(|word| word == b"PFlone1").unwrap();
     file.write_all_at(b"XX", slot as u64).unwrap();
     assert!(synced(&operations(&place.folder, &key())));
@@ -154,7 +154,7 @@ fn a_directory_that_is_replaced_while_it_is_locked_is_taken_anew() {
     let place = place();
     let path = place.root.join("a/b");
     let resource = Resource::Directory(path.clone());
-    // The last flock of an acquire; whoever comes after it holds the files of a directory that has moved.
+    // The last flock of an acquire; an acquirer that comes after it holds the files of a directory that has moved.
     let clean = operations(&place.folder, &resource);
     let last = clean.iter().rposition(|name| *name == "flock").unwrap() + 1;
     let (moved, elsewhere) = (path.clone(), place.root.join("elsewhere"));
@@ -208,7 +208,7 @@ impl Drop for Changing {
     }
 }
 
-/// Makes it another process behind the same pid, as if the first had ended and the kernel had given its pid anew.
+/// Makes it another process with the same pid, as if the first had ended and the kernel had reused its pid.
 fn becomes_another(pid: u32, mut stdin: impl Write) {
     stdin.write_all(b"now\n").unwrap();
     let until = Instant::now() + PATIENCE;

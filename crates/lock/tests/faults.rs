@@ -1,7 +1,7 @@
 //! Strikes every file operation of the crate, one after the other, with every fault.
 //!
 //! After each strike: the lock was given back exactly once or is still held and reported, nothing is leaked,
-//! nobody is inside twice, and the first error reached the caller.
+//! no two holders are inside, and the first error reached the caller.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -28,7 +28,7 @@ fn faults() -> Vec<(Fault, Reach)> {
     let failing = ERRORS
         .into_iter()
         .flat_map(|errno| [Reach::Once, Reach::FromThere].map(|reach| (Fault::Fails(errno), reach)));
-    // An interrupted call is made again, so it may strike once only; a short write may strike for ever.
+    // An interrupted call is repeated, so it may strike only once; a short write may strike forever.
     let harmless = [
         (Fault::Fails(Errno::INTR), Reach::Once),
         (Fault::Short, Reach::Once),
@@ -48,7 +48,7 @@ struct Place {
     folder: Folder,
 }
 
-/// A folder whose lock was granted before, so that every writer that is kept open is open.
+/// Creates a folder whose lock was granted before, so that every writer that is kept open is open.
 fn place(resource: &Resource) -> Place {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().canonicalize().unwrap();
@@ -82,7 +82,7 @@ fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Which lock files are locked now, asked through descriptions of our own.
+/// Returns the lock files that are locked now, tried through our own descriptions.
 fn locked(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -141,7 +141,7 @@ fn an_acquire_struck_anywhere_grants_or_leaves_nothing_behind() {
     }
 }
 
-/// Whether the error that was injected is the one that came out.
+/// Whether the injected error is the one that came out.
 fn names(error: &(dyn std::error::Error + 'static), fault: Fault) -> bool {
     let Fault::Fails(errno) = fault else { return true };
     let mut cause = Some(error);
@@ -264,7 +264,7 @@ fn an_append_struck_anywhere_appends_whole_records_or_nothing_and_the_release_go
                 Err(error @ AppendError::Failed { .. }) => {
                     assert!(names(&error, fault) && !is_harmless(fault), "{story}: {error:?}");
                     let after = std::fs::read(&path).unwrap();
-                    // What could not be taken back is a torn line, which no reader counts.
+                    // What could not be removed is a torn line, which no reader counts.
                     assert!(after.starts_with(&before), "{story}");
                 }
                 Err(error) => panic!("{story}: {error}"),
@@ -304,7 +304,7 @@ fn trouble_with_a_watched_file_never_prevents_the_release() {
     }
 }
 
-/// Trouble while looking for survivors must not pass for "nobody is left".
+/// An error while searching for survivors must not pass for "none is left".
 #[test]
 fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
     let _turn = turn();
@@ -321,7 +321,7 @@ fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // Its answer proves that its exec is over, and with it every copy of our descriptors.
+    // Its answer proves that its exec is over, and that every copy of our descriptors is gone.
     let mut echo = [0];
     survivor.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     survivor.stdout.as_mut().unwrap().read_exact(&mut echo).unwrap();
@@ -363,7 +363,7 @@ fn a_folder_struck_anywhere_while_it_is_opened_is_refused_or_whole() {
                 assert!(!is_harmless(fault), "{story}");
             }
             assert_eq!(open_descriptors(), before, "{story}");
-            // Looking through /proc makes thousands of operations; what it misses is found at the grant.
+            // A search through /proc makes thousands of operations; what it misses is found at the grant.
             struck && n < 60
         });
     }

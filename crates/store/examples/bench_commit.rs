@@ -60,7 +60,7 @@ fn audit(bytes: usize) -> AuditEvent {
     AuditEvent { at: Wall(1), session: None, run: None, kind, why, data }
 }
 
-/// What most decisions come to: the whole session, and an event.
+/// Returns what most decisions store: the whole session and an event.
 fn decision(id: SessionId, session: &Session) -> Batch {
     let mut batch = event(100);
     batch.session(id, session);

@@ -1,10 +1,10 @@
-//! Writes the store that is kept in `tests/fixtures/` to prove that old files load for ever.
+//! Writes the store that is kept in `tests/fixtures/` to prove that old files load forever.
 //!
 //! ```text
 //! cargo run -p pinfold-store --example write_fixture -- crates/store/tests/fixtures/v1.db
 //! ```
 //! Do this once for each schema version, before its first release, under a new name. A fixture that is
-//! checked in is never written again: it stands for files that people have.
+//! checked in is never rewritten: it stands for files that people have.
 
 use pinfold_core::event::{MessageEvent, RunEvent, Shim, TurnEnd};
 use pinfold_core::life::{HolderSeen, Process};
@@ -69,7 +69,7 @@ impl Story {
             now.boot = now.boot + Duration::from_millis(10);
             let run = session.live_run();
             let decision = session.handle(&event, now);
-            // The last message is another session's.
+            // The last message comes from another session.
             let last = Event::Message(MessageEvent::Sent { message: message(3), key: None, known: None });
             let from = (event == last).then(|| "idle".to_owned());
             let mut facts = Facts { run, output: vec!["bye".into()], from, ..Facts::default() };

@@ -1,4 +1,4 @@
-//! The core's records in the words of the contract: the fields that belong to each kind.
+//! The core's records in the words of the contract: the fields of each kind.
 
 use crate::ulid::Ulid;
 use pinfold_core::decision::{RunExited, TakeoverEnd};
@@ -8,12 +8,12 @@ use pinfold_core::{Exit, MessageId, Record, RunNumber};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The names that every event has; its own fields may not use them.
+/// The names that every event has; the fields of a kind may not use them.
 pub const EVENT_FIELDS: [&str; 6] = ["seq", "at", "session", "run", "kind", "why"];
 
-/// The fields that only events of this [kind](Record::kind) have, as one JSON object.
+/// Returns the fields that only events of this [kind](Record::kind) have, as one JSON object.
 ///
-/// The output of a run that ended and the holder of a busy lock are not the record's: a
+/// The output of a run that ended and the holder of a busy lock are not part of the record: a
 /// [`Batch`](crate::Batch) adds them.
 ///
 /// ```
@@ -75,7 +75,7 @@ pub fn event_data(record: &Record) -> Value {
     }
 }
 
-/// The run that a record names itself.
+/// Returns the run that a record names.
 pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
     match record {
         Record::RunStarted { run, .. }
@@ -137,7 +137,7 @@ pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
     }
 }
 
-/// What is stored of why a message failed: the word of its event, and the reason after it where one is known.
+/// Returns what is stored about a failed message: the word of its event, followed by the reason if one is known.
 pub(crate) fn failure(why: MessageFailure, reason: Option<&str>) -> String {
     let word = failure_word(why);
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
@@ -189,7 +189,7 @@ mod tests {
         RunExited { run: RUN, exit, verdict, lived, crashes: 2, forced: true }
     }
 
-    /// The record after this one, so that each variant comes once; `None` after the last.
+    /// Returns the record after this one, so that each variant comes once; `None` after the last.
     fn after(record: &Record) -> Option<Record> {
         let (run, consumer, message, number) = (RUN, CONSUMER, MESSAGE, RequestNumber(4));
         Some(match record {
@@ -239,7 +239,7 @@ mod tests {
         })
     }
 
-    /// The fields that are expected of such a record.
+    /// Returns the fields expected of this record.
     fn expected(record: &Record) -> Value {
         let message = "00000000000000000000000011";
         match record {

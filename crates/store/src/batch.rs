@@ -11,53 +11,53 @@ use std::time::Duration;
 
 /// Steps that become durable together or not at all, in the order in which they were added.
 ///
-/// It is plain data: a back-end needs nothing else to know what to do. Its methods add steps.
+/// It is plain data: a back-end needs nothing else. Its methods add steps.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Batch {
-    /// What is to be done, in this order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// Sessions that were read again after a batch of them had failed; see [`Batch::reloaded`].
+    /// Sessions that were read again after one of their batches had failed; see [`Batch::reloaded`].
     pub reloaded: BTreeSet<SessionId>,
-    /// It does not wait for a disk that cannot take it now.
+    /// Whether it fails instead of waiting for a disk that cannot take it now.
     pub impatient: bool,
-    /// What becomes of what it deletes.
+    /// What to do about traces of what it deletes.
     pub tidy: Tidy,
-    /// Parts of answers that are on their way to the disk before it is durable.
+    /// Parts of answers, which are written to the disk before the batch is durable.
     pub parts: Vec<AnswerPart>,
 }
 
 /// What is done once a batch is durable, before its caller hears of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Tidy {
-    /// Nothing: the log is brought into the file when it is due.
+    /// Nothing: the log is checkpointed when it is due.
     #[default]
     Later,
-    /// Nothing of what was deleted is left in the log.
+    /// Nothing that was deleted stays in the log.
     Log,
-    /// Nothing of it is left in unused parts of the file either.
+    /// Nothing that was deleted stays in unused parts of the file either.
     File,
 }
 
-/// An event that no decision of the core led to: `daemon_started`, `daemon_stopped`, `unlocked`.
+/// An event that did not follow from a decision of the core: `daemon_started`, `daemon_stopped`, `unlocked`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEvent {
-    /// When.
+    /// When it happened.
     pub at: Wall,
-    /// About which session.
+    /// The session it is about, if any.
     pub session: Option<SessionId>,
-    /// About which run.
+    /// The run it is about, if any.
     pub run: Option<RunId>,
     /// What happened.
     pub kind: EventKind,
-    /// A sentence.
+    /// A sentence about it.
     pub why: String,
-    /// Its own fields; [`EVENT_FIELDS`](crate::EVENT_FIELDS) are taken.
+    /// The fields of its kind; [`EVENT_FIELDS`](crate::EVENT_FIELDS) are reserved.
     pub data: Map<String, Value>,
 }
 
 impl Batch {
-    /// A batch without steps.
+    /// Creates a batch without steps.
     pub fn new() -> Batch {
         Batch::default()
     }
@@ -68,7 +68,7 @@ impl Batch {
         self.steps.is_empty()
     }
 
-    /// The generation of the daemon that it announces.
+    /// Returns the generation of the daemon that it announces.
     pub(crate) fn generation(&self) -> Option<u64> {
         self.steps.iter().find_map(|step| match step {
             Step::Generation { generation, .. } => Some(*generation),
@@ -113,35 +113,35 @@ impl Batch {
         self.steps.push(Step::Update { id, core: core_json(session), archived_at: archived_at(session) });
     }
 
-    /// Lets it fail where others wait for the disk: its caller can take it back.
+    /// Makes it fail where others wait for the disk, for a caller that can take it back.
     pub fn fail_if_held_up(&mut self) {
         self.impatient = true;
     }
 
-    /// Leaves nothing of what it deletes in the log, as far as no reader needs that. Takes as long as a commit more.
+    /// Leaves nothing of what it deletes in the log, unless a reader still needs that. Takes as long as another commit.
     pub fn wipe(&mut self) {
         self.tidy = self.tidy.max(Tidy::Log);
     }
 
-    /// Has the whole file written anew, so that nothing that was ever deleted is left in it. Takes long.
+    /// Makes the whole file be rewritten, so that nothing that was ever deleted is left in it. Slow.
     pub fn rewrite(&mut self) {
         self.tidy = Tidy::File;
     }
 
-    /// Says that a session was read again after a batch of it had failed.
+    /// Notes that a session was read again after one of its batches had failed.
     ///
-    /// Until then its batches are refused: they were made by a session that believes in what did not become
+    /// Until then its batches are refused: they come from a session that believes in what did not become
     /// durable, and would store its state without the events and messages that belong to it.
     pub fn reloaded(&mut self, id: SessionId) {
         self.reloaded.insert(id);
     }
 
-    /// Replaces what the caller knows of a session.
+    /// Replaces what the caller knows about a session.
     pub fn define(&mut self, id: SessionId, definition: &Value) {
         self.steps.push(Step::Define { id, definition: definition.to_string() });
     }
 
-    /// Gives a session another name. Its events of before keep the one that it had.
+    /// Renames a session. Its earlier events keep its old name.
     pub fn rename(&mut self, id: SessionId, name: &str) {
         self.steps.push(Step::Rename { id, name: name.to_owned() });
     }
@@ -156,17 +156,18 @@ impl Batch {
         self.steps.push(Step::Cursor(Box::new(cursor)));
     }
 
-    /// Notes what is known of an account.
+    /// Notes what is known about an account.
     pub fn account(&mut self, name: &str, state: String) {
         self.steps.push(Step::Account { name: name.to_owned(), state });
     }
 
-    /// Adds parts of an answer whose turn has not ended; a cursor that counts them as told belongs into the same batch.
+    /// Adds parts of an answer whose turn has not ended; the cursor that counts them as delivered belongs
+    /// into the same batch.
     pub fn answer_parts(&mut self, parts: impl IntoIterator<Item = AnswerPart>) {
         self.parts.extend(parts);
     }
 
-    /// Adds an event that no decision led to.
+    /// Adds an event that did not follow from a decision.
     pub fn event(&mut self, event: AuditEvent) {
         let AuditEvent { at, session, run, kind, why, data } = event;
         let (run, data) = (run.map(EventRun::Id), Value::Object(data).to_string());
@@ -178,19 +179,19 @@ impl Batch {
         self.steps.push(Step::Generation { generation, boot_id: boot_id.to_owned() });
     }
 
-    /// Forgets some of the past: a part of it in each batch, so that nobody waits long.
+    /// Forgets some of the past: a part of it in each batch, so that no other batch waits long.
     ///
-    /// Repeat it while [`Committed::more`](crate::Committed::more) says that there is more. No number is used again.
+    /// Repeat it while [`Committed::more`](crate::Committed::more) says that there is more. No number is reused.
     pub fn prune(&mut self, prune: Prune) {
         self.steps.push(Step::Prune(prune));
     }
 
-    /// Says that so much of what was forgotten is told with this batch.
+    /// Notes that this batch reports this much of what was forgotten.
     pub fn told(&mut self, at: Wall, tally: Tally) {
         self.steps.push(Step::Told { at, tally });
     }
 
-    /// Gives room that is not used back to the file system, a part of it in each batch, as with [`Batch::prune`].
+    /// Gives unused space back to the file system, a part of it in each batch, as with [`Batch::prune`].
     pub fn give_back(&mut self, within: Duration) {
         self.steps.push(Step::GiveBack { within });
     }

@@ -1,4 +1,4 @@
-//! Sessions with a failed batch: what builds on it is refused until they are read again.
+//! Sessions with a failed batch: whatever builds on it is refused until they are read again.
 
 use crate::batch::Batch;
 use crate::commit_error::CommitError;
@@ -6,17 +6,17 @@ use crate::step::Step;
 use crate::ulid::SessionId;
 use std::collections::BTreeSet;
 
-/// Sessions with a failed batch that were not loaded again since.
+/// Sessions with a failed batch that have not been loaded again since.
 #[derive(Debug, Default)]
 pub(crate) struct Broken(BTreeSet<SessionId>);
 
 impl Broken {
-    /// A batch failed: whoever made it believes in what is not there.
+    /// Notes that a batch failed: its sessions believe in something that is not stored.
     pub(crate) fn failed(&mut self, batch: &Batch) {
         self.0.extend(batch.steps.iter().filter_map(Step::session));
     }
 
-    /// A batch is durable, and says which sessions were read again for it.
+    /// Notes that a batch is durable, which says which sessions were read again for it.
     pub(crate) fn succeeded(&mut self, batch: &Batch) {
         self.0.retain(|id| !batch.reloaded.contains(id));
     }

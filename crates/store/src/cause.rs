@@ -1,4 +1,4 @@
-//! What lies behind an error, in the words of the back-end that met it.
+//! The underlying cause of an error, in the words of the back-end.
 
-/// An error of a back-end's own: to be shown, and never taken apart by callers.
+/// A back-end's own error: to be shown, never inspected by callers.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

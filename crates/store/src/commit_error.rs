@@ -14,7 +14,7 @@ pub enum CommitError {
     StorageFull {
         /// The store.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
@@ -23,7 +23,7 @@ pub enum CommitError {
     StorageFailed {
         /// The store.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
@@ -32,7 +32,7 @@ pub enum CommitError {
     Damaged {
         /// The store.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
@@ -42,28 +42,28 @@ pub enum CommitError {
         /// The store.
         path: PathBuf,
     },
-    /// The store's file has lost its name: what is written into it would not be found again.
+    /// The store's file has lost its name: anything written into it could not be found again.
     #[error("`{path}` was removed, moved, replaced or cut while it was in use")]
     Gone {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
     },
-    /// A session that is not archived has this name.
+    /// Another session that is not archived has this name.
     #[error("the name `{name}` is taken")]
     NameTaken {
-        /// Which name.
+        /// The name that is taken.
         name: String,
     },
     /// There is no such session.
     #[error("there is no session {id}")]
     NoSuchSession {
-        /// Which.
+        /// The id that was asked for.
         id: SessionId,
     },
-    /// There is no such message of this session, or it is not in the state for this step.
+    /// There is no such message of this session, or it is not in a state for this step.
     #[error("message {message} of session {session} cannot take this step")]
     NoSuchMessage {
-        /// Of which session.
+        /// The session of the message.
         session: SessionId,
         /// Which.
         message: Ulid,
@@ -71,46 +71,46 @@ pub enum CommitError {
     /// A message was queued without its text.
     #[error("message {message} has no text")]
     MessageWithoutText {
-        /// Which.
+        /// The id of the message.
         message: Ulid,
     },
     /// A run was begun without an id.
     #[error("{run} of session {session} has no id")]
     RunWithoutId {
-        /// Of which session.
+        /// The session of the run.
         session: SessionId,
-        /// Which.
+        /// The number of the run.
         run: RunNumber,
     },
-    /// A daemon of the same or a later generation has started meanwhile.
+    /// A daemon of the same or a later generation has started in the meantime.
     #[error("generation {wanted} is not later than generation {found}")]
     StaleGeneration {
-        /// What was to be stored.
+        /// The generation that was to be stored.
         wanted: u64,
-        /// What is stored.
+        /// The generation that is stored.
         found: u64,
     },
     /// An earlier batch of this session failed, and this one builds on it; see
     /// [`Batch::reloaded`](crate::Batch::reloaded).
     #[error("this builds on a change of session {id} that failed")]
     BuildsOnFailed {
-        /// Which session.
+        /// The session with the failed batch.
         id: SessionId,
     },
     /// The batch contradicts what is stored.
     #[error("the change contradicts what is stored")]
     Contradiction {
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
-    /// The writer has ended. Whether this batch became durable is not known.
+    /// The writer has ended. It is not known whether this batch became durable.
     #[error("the writer of the store has ended")]
     WriterGone,
 }
 
 impl CommitError {
-    /// What keeps every batch from being written, where it is not this one that is wrong.
+    /// Returns what keeps every batch from being written, unless the fault is in this one.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         match self {
             CommitError::Busy { .. } => Some(Trouble::Busy),
@@ -132,12 +132,12 @@ impl CommitError {
         }
     }
 
-    /// Whether a single batch may be what is wrong; one that is too large for the disk too.
+    /// Whether the fault may be in a single batch; that includes one too large for the disk.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, CommitError::StorageFull { .. }) || !self.is_storage()
     }
 
-    /// Whether it says something about the disk, and nothing about the batch.
+    /// Whether it is about the disk, and not about the batch.
     #[must_use]
     pub fn is_storage(&self) -> bool {
         self.trouble().is_some()

@@ -1,41 +1,41 @@
-//! Copies of a store, in plain data: what goes with one, and why there is none.
+//! Copies of a store, in plain data: the files that go with one, and why one could not be made.
 
 use crate::cause::Cause;
 use crate::open::OpenError;
 use std::io;
 use std::path::PathBuf;
 
-/// Files that belong to a store and are not in it, by name.
+/// Files that belong to a store but are not in it, by name.
 pub type Files = Vec<(String, Vec<u8>)>;
 
 /// Why a copy was not made or put back.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is a file of this name already.
+    /// A file of this name already exists.
     #[error("`{path}` exists already")]
     Exists {
         /// The file that is in the way.
         path: PathBuf,
     },
-    /// The system does not let us.
+    /// The system refused.
     #[error("`{path}` cannot be used")]
     Io {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The back-end cannot copy.
     #[error("`{path}` cannot be written")]
     Copy {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
-    /// It is not a store that can be used.
+    /// It is not a usable store.
     #[error(transparent)]
     Unusable(#[from] OpenError),
 }

@@ -1,4 +1,4 @@
-//! From a decision of the core to the rows that it changes.
+//! Turns a decision of the core into the rows that it changes.
 
 use crate::answer::GivenAnswer;
 use crate::audit::{self, event_data};
@@ -17,49 +17,49 @@ use std::collections::BTreeMap;
 /// A decision of the core, together with the session that made it.
 #[derive(Debug, Clone, Copy)]
 pub struct Decided<'a> {
-    /// Which session.
+    /// The id of the session.
     pub id: SessionId,
     /// The session after the decision.
     pub session: &'a Session,
     /// What it decided.
     pub decision: &'a Decision,
-    /// When.
+    /// When it was decided.
     pub at: Wall,
 }
 
-/// What belongs to a decision and the core does not carry.
+/// What belongs to a decision but is not part of it.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The run that was live before the decision: records that name no run of their own belong to it.
+    /// The run that was live before the decision: records that name no run belong to it.
     pub run: Option<RunNumber>,
     /// The ids of runs that the decision begins.
     pub run_ids: BTreeMap<RunNumber, RunId>,
     /// The texts of messages that it queues.
     pub texts: BTreeMap<MessageId, String>,
-    /// The answers to messages that are done; not every message gets one.
+    /// The answers to messages that are done; not every message has one.
     pub answers: BTreeMap<MessageId, GivenAnswer>,
-    /// Where the output of turns stands that begin or end.
+    /// Where the output of turns that begin or end is in the log.
     pub places: BTreeMap<MessageId, TurnPlace>,
     /// The last lines of the run that ended.
     pub output: Vec<String>,
-    /// Who asked for it, as the events tell; nothing for what happened by itself.
+    /// The caller who asked for it, as shown in events; `None` for something that happened by itself.
     pub by: Option<Value>,
-    /// The session that sent the messages that it queues; nothing for a person.
+    /// The session that sent the messages it queues; `None` for a person.
     pub from: Option<String>,
     /// The files that were sent with the messages that it queues.
     pub files: Vec<String>,
     /// The account that its turns are charged to.
     pub account: Option<String>,
-    /// What the turn took that it ends.
+    /// What the turn that it ends used.
     pub spent: Option<Figures>,
-    /// Why a turn has failed, in words.
+    /// Why a turn failed, in words.
     pub reason: Option<String>,
-    /// The sentence for its events; without one, that of the decision.
+    /// The sentence for its events; if `None`, that of the decision.
     pub why: Option<String>,
 }
 
 impl Batch {
-    /// Adds what is durable of a decision: the session, its messages and runs, and its events.
+    /// Adds the durable part of a decision: the session, its messages and runs, and its events.
     pub fn decided(&mut self, decided: Decided<'_>, facts: &Facts) {
         let Decided { id, session, decision, at } = decided;
         if decision.changes.iter().any(changes_session) {
@@ -72,7 +72,7 @@ impl Batch {
     }
 }
 
-/// Whether the stored session is another one after this change.
+/// Whether this change alters the stored session.
 fn changes_session(change: &Change) -> bool {
     change.is_durable() && !matches!(change, Change::Record(_))
 }
@@ -132,7 +132,7 @@ impl Rows<'_> {
     fn message(&self, change: &MessageChange) -> Option<Step> {
         let place = |message| self.facts.places.get(message).copied();
         let (words, place) = match change {
-            // Its turn has come, but the agent has not taken it: for people it is still queued.
+            // Its turn has come, but the agent has not taken it: to people it is still queued.
             MessageChange::Delivering { .. } => return None,
             MessageChange::Queued { message, .. } => (self.facts.texts.get(message), None),
             MessageChange::Done { message } => {
@@ -158,14 +158,14 @@ impl Rows<'_> {
         Some(Step::Message { session: self.id, at: self.at, change, words, told, from, place })
     }
 
-    /// The files of a message that is queued.
+    /// Returns the step for the files of a queued message.
     fn files(&self, change: &MessageChange) -> Option<Step> {
         let MessageChange::Queued { message, .. } = change else { return None };
         let paths = self.facts.files.clone();
         (!paths.is_empty()).then_some(Step::Files { session: self.id, message: *message, paths })
     }
 
-    /// What a turn took; a report of nothing is not counted.
+    /// Returns the step for what a turn used; a report of nothing is not counted.
     fn spent(&self, spending: &Spending) -> Option<Step> {
         let Spending { run, message, spent, model, .. } = spending;
         let (session, account, at) = (self.id, self.facts.account.clone(), self.at);
@@ -223,7 +223,7 @@ impl Rows<'_> {
     }
 }
 
-/// Tokens and money in the words of the contract.
+/// Writes tokens and money in the words of the contract.
 fn figures_json(spent: &Figures) -> Value {
     json!({
         "input_tokens": spent.input,

@@ -10,31 +10,31 @@ use std::fmt::Debug;
 
 /// Makes batches durable.
 ///
-/// Batches become durable in the order in which they are given, each of them whole or not at all, and one that fails
-/// fails alone. Its promise is kept after that, in the same order, and never by two threads at once.
-/// Dropping it waits until everything that was given is durable or has failed.
+/// Batches become durable in the order in which they are given, each of them whole or not at all, and one
+/// that fails fails alone. Its promise is kept after that, in the same order, and never by two threads at
+/// once. Dropping the journal waits until everything that was given is durable or has failed.
 pub trait Journal: Debug + Send + Sync {
     /// Takes a batch and returns; the promise is kept when the batch is durable or has failed.
     ///
-    /// Whoever keeps promises writes nothing meanwhile: a callback wakes somebody and returns.
+    /// The thread that keeps promises writes nothing meanwhile: a callback should wake another thread and return.
     fn commit(&self, batch: Batch, promise: Promise);
 
-    /// How far it is with what was acknowledged.
+    /// Returns how far it is with what was acknowledged.
     fn position(&self) -> Position;
 
-    /// What keeps it from being written at the moment.
+    /// Returns what keeps it from being written at the moment.
     fn trouble(&self) -> Trouble;
 
-    /// Has a listener called whenever that changes.
+    /// Makes a listener be called whenever that changes.
     fn on_trouble(&self, listener: Listener);
 
-    /// Stops waiting for what holds it up: from here on what cannot be written fails.
+    /// Stops waiting for what holds it up: from now on whatever cannot be written fails.
     fn give_up(&self);
 
-    /// What opening it did to it.
+    /// Returns what opening it did to it.
     fn opened(&self) -> Opened;
 
-    /// A reader of its own, usable from any one thread.
+    /// Creates a separate reader, usable from any one thread.
     ///
     /// # Errors
     /// The store can no longer be opened.

@@ -12,19 +12,19 @@ use std::time::Duration;
 pub struct Options {
     /// How long to wait for another process that writes.
     pub busy_timeout: Duration,
-    /// Where it is noted how far the store is.
+    /// The file that notes how far the store is.
     pub witness: Option<PathBuf>,
-    /// Where room is kept for a full disk.
+    /// The file that reserves space for a full disk.
     pub reserve: Option<PathBuf>,
-    /// What becomes of a batch that cannot be written for now.
+    /// What happens to a batch that cannot be written for now.
     pub when_held_up: HeldUp,
-    /// The folder in which each session has its own, for answers that are too long for a row; without it they stay there.
+    /// The folder that has a folder for each session, for answers too long for a row; without it they stay in their rows.
     pub sessions: Option<PathBuf>,
-    /// Hears of each step on the way of such an answer.
+    /// Called at each step of storing such an answer.
     pub steps: Steps,
 }
 
-/// Is called at named steps, so that a test can end the process there.
+/// A function called at named steps, so that a test can end the process there.
 #[derive(Clone, Copy)]
 pub struct Steps(pub fn(&'static str));
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Steps {
     }
 }
 
-/// Who listens makes no difference to a store.
+/// The function makes no difference to a store.
 impl PartialEq for Steps {
     fn eq(&self, _: &Steps) -> bool {
         true
@@ -55,18 +55,18 @@ impl PartialEq for Steps {
 
 impl Eq for Steps {}
 
-/// What becomes of a batch while another process writes, the disk is full, or the file has lost its name.
+/// What happens to a batch while another process writes, the disk is full, or the file has lost its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldUp {
     /// It fails.
     Fail,
-    /// It waits, and so do those behind it; [`Store::on_trouble`](crate::Store::on_trouble) says what for.
+    /// It waits, and so do those after it; [`Store::on_trouble`](crate::Store::on_trouble) says what for.
     Wait,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        // Nobody else should write at all: whoever does so for 5 s is worth a word.
+        // Nothing else should write at all: a process that does so for 5 s deserves a report.
         let busy_timeout = Duration::from_secs(5);
         Options {
             busy_timeout,
@@ -85,13 +85,13 @@ pub enum OpenError {
     /// There is no store yet; only readers mind.
     #[error("there is no store at `{path}`")]
     Missing {
-        /// Where.
+        /// The path of the store.
         path: PathBuf,
     },
     /// It is not what we left; nothing in it was changed.
     #[error("`{path}` is damaged: {problem}")]
     Damaged {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
         /// What is wrong with it.
         problem: Damage,
@@ -102,30 +102,30 @@ pub enum OpenError {
         program.as_ref().map(|program| format!(" of pinfold {program}")).unwrap_or_default()
     )]
     TooNew {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
         /// Its version.
         found: i64,
-        /// Ours.
+        /// The newest version that this program knows.
         known: i64,
         /// The version of the program that wrote it, if it says so.
         program: Option<String>,
     },
-    /// The system does not let us.
+    /// The system refused.
     #[error("`{path}` cannot be opened")]
     Io {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The back-end cannot use it, for a reason that lies outside of the file.
+    /// The back-end cannot use it, for a reason outside of the file.
     #[error("`{path}` cannot be used")]
     Unusable {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
@@ -134,25 +134,25 @@ pub enum OpenError {
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// Its log is there, and it is missing or empty.
+    /// Its log exists, but the file itself is missing or empty.
     #[error("it is missing or empty, but its log is there")]
     LogOnly,
     /// It ends in the middle of a page.
     #[error("it ends in the middle of a page, after {bytes} bytes")]
     Truncated {
-        /// How long it is.
+        /// Its length.
         bytes: u64,
     },
-    /// It is somebody else's database.
+    /// It is another program's database.
     #[error("it is another program's database")]
     NotOurs,
-    /// Its tables are not the ones that were made.
+    /// Its tables are not those that were created.
     #[error("the description of its tables is damaged")]
     Tables,
-    /// It is missing, and its witness is there.
+    /// It is missing, but its witness exists.
     #[error("it is missing, and event {} was in it", .0.seq)]
     Missing(Position),
-    /// It has not what was in it.
+    /// It lacks something that was in it.
     #[error("it ends with event {}, and event {} was in it{}", found.seq, noted.seq, of_generation(found, noted))]
     Behind {
         /// How far it is.
@@ -160,7 +160,7 @@ pub enum Damage {
         /// How far it was.
         noted: Position,
     },
-    /// It is a healthy store, and another one than before.
+    /// It is a healthy store, but not the one that was here.
     #[error("it is not the database that was here: event {} is another one", .0.seq)]
     Another(Position),
     /// Neither half of the witness can be read.
@@ -174,7 +174,7 @@ pub enum Damage {
     Faults(Vec<String>),
 }
 
-/// What tells two ends with the same event apart.
+/// Returns what tells two stores apart that end with the same event.
 fn of_generation(found: &Position, noted: &Position) -> String {
     match (found.seq == noted.seq, found.generation < noted.generation) {
         (false, _) => String::new(),
@@ -186,10 +186,10 @@ fn of_generation(found: &Position, noted: &Position) -> String {
 /// What was done to a store when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Opened {
-    /// It was not there before.
+    /// It did not exist before.
     pub created: bool,
-    /// Others could have read it; now they cannot.
+    /// Other users could have read it; now they cannot.
     pub tightened: bool,
-    /// It was there before, and its witness was not.
+    /// It existed before, but its witness did not.
     pub witnessed: bool,
 }

@@ -1,30 +1,30 @@
-//! How fast a look at everything goes: it runs beside the work.
+//! How fast a full check goes: it runs beside the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How fast a look may go: work and rest in turn.
+/// How fast a check may go: work and rest in turn.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    /// Rest for so many times the work.
+    /// How many times as long as the work to rest.
     pub(crate) rest: u32,
     stop: Arc<AtomicBool>,
 }
 
 impl Pace {
-    /// Under a twentieth of one core. It ends early when `stop` is set.
+    /// Creates a pace of less than a twentieth of one core. The check ends early when `stop` is set.
     #[must_use]
     pub fn beside(stop: Arc<AtomicBool>) -> Pace {
         Pace { rest: 24, stop }
     }
 
-    /// As fast as can be.
+    /// Creates a pace without rest.
     #[must_use]
     pub fn at_once() -> Pace {
         Pace { rest: 0, stop: Arc::default() }
     }
 
-    /// Whether the look is to end now.
+    /// Whether the check must end now.
     pub(crate) fn is_over(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }

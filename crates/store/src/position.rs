@@ -1,6 +1,6 @@
-//! How far a store is: what is compared to see whether something of it was lost.
+//! How far a store is, which is compared to see whether something was lost.
 
-/// How far a store is. Later ones are greater.
+/// How far a store is. A later position is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Position {
     /// The generation of the daemon that wrote last.
@@ -9,12 +9,12 @@ pub struct Position {
     pub seq: u64,
     /// How many groups without an event were written.
     pub steps: u64,
-    /// The checksum of its newest event; says nothing about earlier or later. 0 where rows have none.
+    /// The checksum of its newest event, which says nothing about earlier or later. 0 if rows have none.
     pub sum: i64,
 }
 
 impl Position {
-    /// Whether something of what `noted` saw is not there.
+    /// Whether something that `noted` saw is missing.
     #[must_use]
     pub fn is_behind(&self, noted: &Position) -> bool {
         self.generation < noted.generation || self.seq < noted.seq || self.steps < noted.steps

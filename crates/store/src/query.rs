@@ -20,16 +20,16 @@ pub enum ReadError {
     Damaged {
         /// The store.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
-    /// The one record that was asked for is not as it was written.
+    /// The one record that was asked for was altered since it was written.
     #[error("{what} {id} in `{path}` is damaged: {problem}")]
     Row {
         /// The store.
         path: PathBuf,
-        /// What it is.
+        /// The kind of record.
         what: &'static str,
         /// Its id, as it is stored.
         id: String,
@@ -41,80 +41,80 @@ pub enum ReadError {
     Failed {
         /// The store.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
 }
 
-/// How many of those that match.
+/// How many of the matching rows to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Take {
     /// All of them.
     #[default]
     All,
-    /// The oldest so many.
+    /// This many of the oldest.
     First(u32),
-    /// The newest so many.
+    /// This many of the newest.
     Last(u32),
 }
 
-/// Which events; all of them unless it says otherwise. It spans everything that is stored.
+/// Which events to read; all of them unless it says otherwise. It covers everything that is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventQuery {
-    /// Only those with a greater number.
+    /// Only events with a greater number.
     pub after: u64,
-    /// Only those with a number up to this.
+    /// Only events with a number up to this.
     pub until: Option<u64>,
-    /// Only those not older than this.
+    /// Only events that are not older than this.
     pub since: Option<Wall>,
-    /// Only those of this session.
+    /// Only events of this session.
     pub session: Option<SessionId>,
-    /// How many of these.
+    /// How many of these to take.
     pub take: Take,
 }
 
 impl EventQuery {
-    /// Whether it may leave some out, other than by their place.
+    /// Whether it may leave some out for another reason than their number.
     pub(crate) fn is_of_some(&self) -> bool {
         self.until.is_some() || self.since.is_some() || self.session.is_some()
     }
 }
 
-/// So many rows are counted one by one at most: a person has seen enough, and it takes less than a millisecond.
+/// At most this many rows are counted one by one: more is of no use to a person, and this takes less than a millisecond.
 pub const COUNTED: u64 = 10_000;
 
 /// How many rows there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// So many.
+    /// The exact number.
     Exactly(u64),
-    /// They were not all counted.
+    /// They were not all counted; there are more than this.
     MoreThan(u64),
 }
 
 impl Count {
-    /// Of rows that were counted one by one, up to one more than [`COUNTED`].
+    /// Makes a count of rows that were counted one by one, up to one more than [`COUNTED`].
     pub(crate) fn of_some(count: u64) -> Count {
         if count > COUNTED { Count::MoreThan(COUNTED) } else { Count::Exactly(count) }
     }
 }
 
-/// Which messages.
+/// Which messages to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageQuery {
-    /// Those of this session.
+    /// Messages of this session.
     pub session: SessionId,
-    /// Only those in this state.
+    /// Only messages in this state.
     pub state: Option<MessageState>,
 }
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<T, P> {
-    /// Its rows.
+    /// The rows of this part.
     pub rows: Vec<T>,
-    /// Where the list goes on; nothing where it has ended.
+    /// Where the list continues; `None` if it has ended.
     pub next: Option<P>,
 }
 
@@ -122,45 +122,45 @@ pub struct Part<T, P> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place(pub(crate) i64);
 
-/// What a reader gets, or why not.
+/// The result of a read.
 pub type Read<T> = Result<T, ReadError>;
 
 /// Reads a store. Each call sees it as it was at one moment, and only what is durable.
 ///
-/// All of these fail when the store cannot be read, or when the one record that was asked for is damaged. In lists a
-/// damaged record is a row that says so, and hides none of the others.
+/// All of these fail if the store cannot be read, or if the one record that was asked for is damaged. In
+/// lists a damaged record is a row that says so, and hides none of the others.
 pub trait Query: Debug + Send {
-    /// All sessions, archived ones too, in their order.
+    /// Returns all sessions, including archived ones, in order.
     fn sessions(&self) -> Read<Vec<Loaded>>;
 
-    /// The session of this id.
+    /// Returns the session with this id.
     fn session(&self, id: SessionId) -> Read<Option<Loaded>>;
 
-    /// The session that a name or the beginning of an id stands for.
+    /// Returns the session that a name or the beginning of an id stands for.
     ///
-    /// A name goes before an id, and one that is not archived before those that are.
+    /// A name takes precedence over an id, and a session that is not archived over those that are.
     fn find(&self, name_or_prefix: &str) -> Read<Lookup>;
 
-    /// The messages of a session in the order in which they came.
+    /// Returns the messages of a session in the order in which they came.
     fn messages(&self, session: SessionId, state: Option<MessageState>, take: Take) -> Read<Vec<Message>>;
 
-    /// One message.
+    /// Returns one message.
     fn message(&self, message: MessageId) -> Read<Option<Message>>;
 
-    /// One message with all of its answer, however long that is.
+    /// Returns one message with its whole answer, however long that is.
     fn answered(&self, message: MessageId) -> Read<Option<Message>>;
 
-    /// The message that a dedupe key of a session stands for; nothing where that was forgotten, too.
+    /// Returns the message that a dedupe key of a session stands for; `None` if that was forgotten, too.
     fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>>;
 
-    /// What a dedupe key of a session stood for, if the message was forgotten.
+    /// Returns what a dedupe key of a session stood for, if the message was forgotten.
     fn spent_key(&self, session: SessionId, key: &str) -> Read<Option<SpentKey>>;
 
-    /// How many bytes of text wait in an inbox, that of the turn under way included.
+    /// Returns how many bytes of text wait in an inbox, including that of the turn under way.
     fn waiting_bytes(&self, session: SessionId) -> Read<u64>;
 
-    /// Messages of a session after a place, in their order, until there are `most` or the room is used up; at least
-    /// one, where there is one.
+    /// Returns messages of a session after a place, in order, until there are `most` or the room is used up;
+    /// at least one, if there is one.
     fn message_part(
         &self,
         query: MessageQuery,
@@ -169,13 +169,14 @@ pub trait Query: Debug + Send {
         room: usize,
     ) -> Read<Part<Message, Place>>;
 
-    /// The place after which a list begins that takes only some of the messages: after one of them, or the last ones.
+    /// Returns the place after which a list begins that takes only some of the messages: after one of them,
+    /// or the last ones.
     fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place>;
 
-    /// The place right after a message of a session.
+    /// Returns the place right after a message of a session.
     fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>>;
 
-    /// The last message of a list of `most` after a place, if more come after it.
+    /// Returns the last message of a list of `most` after a place, if more come after it.
     fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
@@ -183,53 +184,56 @@ pub trait Query: Debug + Send {
         most: u64,
     ) -> Read<Option<Ulid>>;
 
-    /// How many messages there are after a place.
+    /// Returns how many messages there are after a place.
     fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64>;
 
-    /// The runs of a session by their numbers, also those that came to nothing.
+    /// Returns the runs of a session by number, including those that were never started.
     fn runs(&self, session: SessionId, take: Take) -> Read<Vec<Run>>;
 
-    /// One run.
+    /// Returns one run.
     fn run(&self, id: RunId) -> Read<Option<Run>>;
 
-    /// How far the tape of a session was folded.
+    /// Returns how far the tape of a session was folded.
     fn cursor(&self, session: SessionId) -> Read<Option<Cursor>>;
 
-    /// Sums of what turns took, in the order of what they have in common. Rows that are damaged are not counted.
+    /// Returns sums of what turns used, ordered by what they are grouped by. Damaged rows are not counted.
     fn usage(&self, query: &UsageQuery) -> Read<Vec<UsageSum>>;
 
-    /// What is known of accounts: name and state of each. One that is damaged is as if it was not known.
+    /// Returns what is known about accounts: name and state of each. A damaged one is treated as unknown.
     fn accounts(&self) -> Read<Vec<(String, String)>>;
 
-    /// Events by their numbers.
+    /// Returns events by number.
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>>;
 
-    /// Events after a number, in their order, until there are `most` or the room is used up; at least one, where there
-    /// is one. What the query says of how many to take is not looked at: see [`Query::event_place`].
+    /// Returns events after a number, in order, until there are `most` or the room is used up; at least one,
+    /// if there is one. Ignores how many the query wants to take: see [`Query::event_place`].
     fn event_part(&self, query: &EventQuery, after: u64, most: u64, room: usize) -> Read<Part<Event, u64>>;
 
-    /// The number after which a list of events begins.
+    /// Returns the number after which a list of events begins.
     fn event_place(&self, query: &EventQuery) -> Read<u64>;
 
-    /// The last event of a list of `most` after a number, if more come after it.
+    /// Returns the last event of a list of `most` after a number, if more come after it.
     fn event_behind_which_more_come(&self, query: &EventQuery, after: u64, most: u64) -> Read<Option<u64>>;
 
-    /// How many events there are after a number. Of one session, or since a time, no more than [`COUNTED`] are counted.
+    /// Returns how many events there are after a number. For one session, or since a time, no more than
+    /// [`COUNTED`] are counted.
     fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count>;
 
-    /// The number of the newest event; 0 before the first.
+    /// Returns the number of the newest event; 0 before the first.
     fn max_seq(&self) -> Read<u64>;
 
-    /// From where on no event was forgotten; nothing before the first.
+    /// Returns where the events begin from which on none was forgotten; `None` before the first.
     fn complete_from(&self) -> Read<Option<Complete>>;
 
-    /// Sessions, not archived, whose oldest run had ended before a moment, and that have more runs than those that stay.
+    /// Returns the sessions, not archived, whose oldest run ended before a moment and that have more runs
+    /// than are kept.
     fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>>;
 
-    /// Sessions, not archived, whose oldest message that is done was so before a moment.
+    /// Returns the sessions, not archived, whose oldest finished message was done before a moment.
     fn with_old_messages(&self, before: Wall) -> Read<Vec<SessionId>>;
 
-    /// Messages of a session after a place that were done before a moment, and where the list goes on after `most`.
+    /// Returns messages of a session after a place that were done before a moment, and where the list
+    /// continues after `most`.
     fn old_messages(
         &self,
         session: SessionId,
@@ -238,29 +242,29 @@ pub trait Query: Debug + Send {
         most: u64,
     ) -> Read<Part<Ulid, Place>>;
 
-    /// What was forgotten and not told yet.
+    /// Returns what was forgotten and not yet reported.
     fn untold(&self) -> Read<Untold>;
 
-    /// What is known of the daemons that used this store.
+    /// Returns what is known about the daemons that used this store.
     fn meta(&self) -> Read<Meta>;
 
-    /// The bytes that its rows take up: what was forgotten leaves room, which is used again.
+    /// Returns the bytes that its rows take up; space of forgotten rows is not counted, and is used again.
     fn bytes_used(&self) -> Read<u64>;
 
-    /// The bytes of that room which can be given back; a file that is older than this cannot.
+    /// Returns the bytes of that space which can be given back; 0 for a file that is too old for this.
     fn bytes_free(&self) -> Read<u64>;
 
-    /// The bytes that its files take up on disk.
+    /// Returns the bytes that its files take up on disk.
     fn disk_used(&self) -> u64;
 
-    /// Looks at everything, and says what is wrong; nothing when all is well.
+    /// Checks everything and returns what is wrong; nothing if all is well.
     fn check(&mut self, pace: &Pace) -> Read<Vec<String>>;
 
-    /// Writes a whole and consistent copy to a new file, readable for its owner only; returns its size. `beside` reads
-    /// files that belong to the store and are not in it, once, after the store was copied.
+    /// Writes a complete and consistent copy to a new file that only its owner can read; returns its size.
+    /// `beside` reads the files that belong to the store but are not in it, once, after the store was copied.
     ///
     /// # Errors
-    /// The file is there already, or cannot be written, or the store is damaged: what cannot be put back is not a
-    /// backup. Then none is left.
+    /// The file already exists or cannot be written, or the store is damaged: a copy that cannot be put back
+    /// is not a backup. Then none is left.
     fn backup(&self, file: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Result<u64, BackupError>;
 }

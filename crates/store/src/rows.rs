@@ -10,32 +10,32 @@ use std::str::FromStr;
 /// A session as it was loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Loaded {
-    /// All of it.
+    /// The complete session.
     Whole(Box<StoredSession>),
-    /// A record that cannot be read. The others are not touched by it; it must be shown, never skipped.
+    /// A record that cannot be read. It does not affect the others; it must be shown, never skipped.
     Damaged(DamagedSession),
 }
 
-/// Everything stored of one session itself.
+/// Everything stored about one session itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSession {
     /// Its id.
     pub id: SessionId,
     /// Its name.
     pub name: String,
-    /// What the caller knows of it.
+    /// What the caller knows about it.
     pub definition: Value,
-    /// What the core knows of it.
+    /// What the core knows about it.
     pub session: Session,
     /// When it was created.
     pub created_at: Wall,
-    /// When it was archived, if it is.
+    /// When it was archived, if it was.
     pub archived_at: Option<Wall>,
     /// The session that it belongs to.
     pub parent: Option<SessionId>,
     /// Its place in lists.
     pub position: i64,
-    /// Messages that wait and are not as they were written: they are not delivered.
+    /// How many waiting messages were altered since they were written; they are not delivered.
     pub damaged: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct DamagedSession {
     pub problem: String,
 }
 
-/// A row that is not as it was written. It is named and never shown: all its other fields are empty.
+/// A row that was altered since it was written. It is named but never shown: all its other fields are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowDamage {
     /// Its id or number, as it is stored.
@@ -62,29 +62,29 @@ pub struct RowDamage {
 /// What a name or the beginning of an id stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lookup {
-    /// This session.
+    /// Exactly one session.
     One(Loaded),
-    /// None.
+    /// No session.
     Nobody,
-    /// More than one: id and name of each.
+    /// More than one session: id and name of each.
     Several(Vec<(String, String)>),
 }
 
-/// Where a message is on its way.
+/// How far a message has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageState {
     /// It waits, or the agent has not taken it yet.
     Queued,
-    /// The agent took it.
+    /// The agent has taken it.
     Delivered,
     /// Its turn has ended, and its answer is stored.
     Done,
-    /// It will not be delivered again by itself.
+    /// It will not be delivered again unless a person asks.
     Failed,
 }
 
 impl MessageState {
-    /// The word of the contract.
+    /// Returns the word of the contract.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl MessageState {
     }
 }
 
-/// A word that is no state of a message.
+/// A word that is not a state of a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is no state of a message")]
 pub struct UnknownMessageState {
@@ -115,14 +115,14 @@ impl FromStr for MessageState {
     }
 }
 
-/// Where the output of a turn stands.
+/// Where the output of a turn is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnPlace {
     /// The run that has the turn.
     pub run: RunNumber,
     /// The position in the session's log where it begins.
     pub from: u64,
-    /// Where it ends, once it has.
+    /// Where it ends, once the turn has ended.
     pub to: Option<u64>,
 }
 
@@ -131,17 +131,17 @@ pub struct TurnPlace {
 pub struct Message {
     /// Its id.
     pub id: Ulid,
-    /// Whose it is.
+    /// The session it was sent to.
     pub session: SessionId,
     /// Its sender's dedupe key.
     pub key: Option<String>,
-    /// The session that sent it; nothing where a person did.
+    /// The session that sent it; `None` if a person did.
     pub from: Option<String>,
     /// Its text.
     pub text: String,
-    /// Where it is on its way.
+    /// How far it has come.
     pub state: MessageState,
-    /// Turns that it has begun and that counted.
+    /// Turns it has begun that counted as a try.
     pub tries: u32,
     /// When it was queued.
     pub enqueued_at: Wall,
@@ -151,23 +151,23 @@ pub struct Message {
     pub answer: Option<String>,
     /// How the answer is kept.
     pub kept: Kept,
-    /// What its turns took, where that was told.
+    /// What its turns used, if that was reported.
     pub taken: Option<Taken>,
-    /// The files that it was sent with.
+    /// The files it was sent with.
     pub files: Vec<String>,
-    /// Why it failed: the word of its event, and behind `: ` the reason where one is known.
+    /// Why it failed: the word of its event and, after `: `, the reason if one is known.
     pub failure: Option<String>,
-    /// Where the output of its last turn stands.
+    /// Where the output of its last turn is.
     pub place: Option<TurnPlace>,
-    /// It is not as it was written; then nothing else in here counts.
+    /// Set if it was altered since it was written; then nothing else in here counts.
     pub damage: Option<RowDamage>,
 }
 
 impl Message {
-    /// Whether all of its answer is here: only of a long one the row may have the beginning alone.
+    /// Whether the whole answer is here: only of a long one may the row hold just the beginning.
     #[must_use]
     pub fn has_short_answer(&self) -> bool {
-        // A character that would not fit is not in the beginning.
+        // The beginning leaves out a character that would not fit.
         self.answer.as_ref().is_none_or(|answer| answer.len() + 4 <= BEGINNING)
     }
 }
@@ -175,11 +175,11 @@ impl Message {
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Whose it is.
+    /// The session it belongs to.
     pub session: SessionId,
     /// Its number.
     pub number: RunNumber,
-    /// Its id; none for a run that only its end told of.
+    /// Its id; `None` for a run that is known only from its end.
     pub id: Option<RunId>,
     /// `headless` or `interactive`.
     pub purpose: String,
@@ -187,7 +187,7 @@ pub struct Run {
     pub pid: Option<u32>,
     /// The fence of its session lock.
     pub fence: Option<u64>,
-    /// When it was seen to run; none for one that came to nothing.
+    /// When it was known to run; `None` if it was never started.
     pub started_at: Option<Wall>,
     /// When its end was settled.
     pub ended_at: Option<Wall>,
@@ -195,80 +195,80 @@ pub struct Run {
     pub code: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// The verdict on its end, in the contract's word.
+    /// The verdict on its end, as the word of the contract.
     pub verdict: Option<String>,
     /// How long it lived, in milliseconds.
     pub lived_ms: Option<u64>,
-    /// SIGKILL was needed.
+    /// Whether SIGKILL was needed.
     pub forced: bool,
-    /// It is not as it was written; then nothing else in here counts.
+    /// Set if it was altered since it was written; then nothing else in here counts.
     pub damage: Option<RowDamage>,
 }
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its number: grows without gaps. Events that were forgotten leave gaps below [`Complete::seq`].
+    /// Its number, which grows without gaps. Forgotten events leave gaps below [`Complete::seq`].
     pub seq: u64,
-    /// When.
+    /// When it happened.
     pub at: Wall,
     /// The id of its session, which may have been removed since.
     pub session: Option<SessionId>,
-    /// The name of its session, as it was.
+    /// The name of its session at the time.
     pub name: Option<String>,
     /// The id of its run.
     pub run: Option<String>,
     /// What happened.
     pub kind: EventKind,
-    /// A sentence.
+    /// A sentence about it.
     pub why: String,
     /// The fields of its kind.
     pub data: Map<String, Value>,
-    /// It is not as it was written; then nothing else in here counts.
+    /// Set if it was altered since it was written; then nothing else in here counts.
     pub damage: Option<RowDamage>,
 }
 
 /// From where on no event was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Complete {
-    /// From this number on all of them are there; of those before it only some are.
+    /// From this number on all events exist; of those before it only some do.
     pub seq: u64,
-    /// When that one was.
+    /// When that event happened.
     pub at: Wall,
 }
 
-/// The dedupe key of a message that was forgotten: it stands for that message for as long as its session is there.
+/// The dedupe key of a message that was forgotten: it stands for that message as long as its session exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpentKey {
     /// The key.
     pub key: String,
-    /// The message that had it, and was done.
+    /// The message that had it and was done.
     pub message: Ulid,
-    /// When that was queued.
+    /// When the message was queued.
     pub enqueued_at: Wall,
-    /// When it was done.
+    /// When the message was done.
     pub done_at: Option<Wall>,
 }
 
-/// How far the tape of a session was folded, and all that was known then.
+/// How far the tape of a session was folded, and everything known at that point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
-    /// Whose it is; a session has one at most.
+    /// The session; it has at most one cursor.
     pub session: SessionId,
     /// The run that it is about.
     pub run: RunNumber,
     /// The highest position of its tape that was ever folded.
     pub position: u64,
-    /// What is known of the run, in the words of whoever folds.
+    /// What is known about the run, in the format of the code that folds.
     pub state: String,
 }
 
-/// What is known of the daemons that used this store.
+/// What is known about the daemons that used this store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meta {
-    /// The generation of the last one; 0 before the first.
+    /// The generation of the last daemon; 0 before the first.
     pub generation: u64,
-    /// The boot in which it started.
+    /// The boot in which that daemon started.
     pub boot_id: Option<String>,
     /// The version of the program that wrote it last.
     pub program: Option<String>,

@@ -1,11 +1,12 @@
-//! How large rows are, for parts of lists: a reader never has more of a list in memory than fits into the room it gives.
+//! The size of rows, for parts of lists: a reader never holds more of a list in memory than fits into the
+//! room it gives.
 
 use crate::rows::{Event, Message};
 use serde_json::Value;
 
-/// So many rows are in a part at most.
+/// The most rows in a part.
 pub(crate) const MOST: u64 = 500;
-/// What a row takes beside its texts, about.
+/// About what a row takes besides its texts, in bytes.
 const ROW: usize = 200;
 
 pub(crate) fn of_message(message: &Message) -> usize {

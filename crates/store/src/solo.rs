@@ -11,11 +11,11 @@ use pinfold_core::MessageId;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Ownership, names and inbox in the store of the only host, whatever that is kept in.
+/// Ownership, names and inbox in the store of the only host, whatever its back-end.
 ///
-/// A put is one commit, no more: the batch itself takes the name, queues the message and finishes it, and the store
-/// refuses what is taken. Every session is the daemon's with the latest generation: one that was announced later owns
-/// all of them, and an earlier one is refused in the same transaction in which it writes.
+/// A put is one commit, no more: the batch itself takes the name, queues the message and finishes it, and the
+/// store refuses what is taken. Every session belongs to the daemon with the latest generation: one that was
+/// announced later owns all of them, and an earlier one is refused in the same transaction in which it writes.
 #[derive(Debug)]
 pub struct Solo {
     store: Store,
@@ -24,13 +24,13 @@ pub struct Solo {
 }
 
 impl Solo {
-    /// The port of a daemon of this generation, which reads through a reader that others on its thread may use too.
+    /// Creates the port of a daemon of this generation. Others on its thread may use the reader, too.
     #[must_use]
     pub fn new(store: &Store, reader: Rc<Reader>, generation: u64) -> Solo {
         Solo { store: store.clone(), reader, owner: owner(generation) }
     }
 
-    /// As whom this daemon writes.
+    /// Returns the owner as which this daemon writes.
     #[must_use]
     pub fn here(&self) -> Owner {
         self.owner.clone()
@@ -54,7 +54,7 @@ impl Owners for Solo {
             Lookup::One(Loaded::Whole(stored)) if stored.name == name && stored.archived_at.is_none() => {
                 Some(stored.id)
             }
-            // The name of a damaged one is not certain either.
+            // The name of a damaged session is not certain either.
             Lookup::One(Loaded::Whole(_) | Loaded::Damaged(_)) | Lookup::Nobody | Lookup::Several(_) => None,
         })
     }

@@ -1,4 +1,4 @@
-//! The changes that a store knows, as plain data: what a back-end is told, and all that it is told.
+//! The changes that a store knows, as plain data: this is all that a back-end is told.
 
 use crate::answer::AnswerTold;
 use crate::rows::{Cursor, TurnPlace};
@@ -16,136 +16,136 @@ use std::time::Duration;
 /// One change of what is stored.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// A session that was not there. Its name must be free, and its parent must be there.
+    /// Adds a session. Its name must be free, and its parent must exist.
     Create {
-        /// What it is.
+        /// The new session.
         new: Box<NewSession>,
-        /// What the core knows of it, as JSON.
+        /// The core's state of it, as JSON.
         core: String,
-        /// When it was archived, if it is.
+        /// When it was archived, if it was.
         archived_at: Option<Wall>,
     },
-    /// A session as it is now. One that is archived no more needs its name to be free.
+    /// Stores a session as it is now. One that is no longer archived needs its name to be free.
     Update {
-        /// Which session.
+        /// The id of the session.
         id: SessionId,
-        /// What the core knows of it, as JSON.
+        /// The core's state of it, as JSON.
         core: String,
-        /// When it was archived, if it is.
+        /// When it was archived, if it was.
         archived_at: Option<Wall>,
     },
-    /// What the caller knows of a session.
+    /// Replaces what the caller knows about a session.
     Define {
-        /// Which session.
+        /// The id of the session.
         id: SessionId,
-        /// All of it, as JSON.
+        /// The whole definition, as JSON.
         definition: String,
     },
-    /// Another name for a session; unless it is archived, that must be free.
+    /// Renames a session; unless it is archived, the name must be free.
     Rename {
-        /// Which session.
+        /// The id of the session.
         id: SessionId,
-        /// Its name from now on.
+        /// Its new name.
         name: String,
     },
-    /// A session goes, with its runs and messages; its children have no parent then.
+    /// Removes a session with its runs and messages; its children then have no parent.
     Remove {
-        /// Which session.
+        /// The id of the session.
         id: SessionId,
     },
-    /// A message takes a step on its way.
+    /// Takes a step with a message.
     Message {
-        /// Whose it is.
+        /// The session of the message.
         session: SessionId,
-        /// When.
+        /// When it happened.
         at: Wall,
-        /// Which message, and which step.
+        /// The message and the step.
         change: MessageChange,
-        /// The text of one that is queued, the answer to one that is done.
+        /// The text of a queued message, or the answer to one that is done.
         words: Option<String>,
-        /// What else is known of the answer to one that is done.
+        /// What else is known about the answer to one that is done.
         told: AnswerTold,
-        /// The session that sent one that is queued.
+        /// The session that sent a queued message.
         from: Option<String>,
-        /// Where the output of its turn stands, as far as that is known now.
+        /// Where the output of its turn is, as far as that is known now.
         place: Option<TurnPlace>,
     },
-    /// A run takes a step.
+    /// Takes a step with a run.
     Run {
-        /// Whose it is.
+        /// The session of the run.
         session: SessionId,
-        /// When.
+        /// When it happened.
         at: Wall,
-        /// Which run, and which step.
+        /// The run and the step.
         run: RunStep,
     },
-    /// The tape of a session was folded so far; it takes the place of an earlier one.
+    /// Notes how far the tape of a session was folded; replaces an earlier note.
     Cursor(Box<Cursor>),
-    /// A turn took this much.
+    /// Notes what a turn used.
     Spent(Box<Spent>),
-    /// The files that a message was sent with; the message is there already.
+    /// Notes the files that a message was sent with; the message already exists.
     Files {
-        /// Whose message it is.
+        /// The session of the message.
         session: SessionId,
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
         /// Their paths.
         paths: Vec<String>,
     },
-    /// What is known of an account; it takes the place of what was.
+    /// Replaces what is known about an account.
     Account {
         /// Its name.
         name: String,
-        /// All of it, as JSON.
+        /// The whole state, as JSON.
         state: String,
     },
-    /// An event gets the next number.
+    /// Adds an event, which gets the next number.
     Event(EventStep),
-    /// A daemon announces itself; its generation must be greater than the one before.
+    /// Announces a daemon; its generation must be greater than the one before.
     Generation {
         /// Its generation.
         generation: u64,
         /// The boot in which it started.
         boot_id: String,
     },
-    /// Nothing of the batch is done where a later daemon has announced itself.
+    /// Refuses the whole batch if a later daemon has announced itself.
     OwnedBy {
         /// The generation of the daemon that writes.
         incarnation: u64,
     },
-    /// Some of the past goes: at most [`PRUNE_AT_ONCE`] rows, and no more once the time for it is up.
+    /// Forgets some of the past: at most [`PRUNE_AT_ONCE`] rows, and no more once the time is up.
     Prune(Prune),
-    /// So much of what was forgotten has been told in an event, at this moment.
+    /// Notes that this much of what was forgotten has been reported in an event.
     Told {
-        /// When.
+        /// When it was reported.
         at: Wall,
-        /// How much.
+        /// How much was reported.
         tally: Tally,
     },
-    /// Unused room at the end of the file goes back to the file system, as much as the time allows.
+    /// Gives unused space at the end of the file back to the file system, as much as the time allows.
     GiveBack {
         /// The time after which no more is begun.
         within: Duration,
     },
-    /// Has the writer die.
+    /// Makes the writer panic.
     #[cfg(test)]
     Panic,
 }
 
-/// How much one step looks at, at most: more would keep the others waiting.
+/// The most rows one step looks at: more would keep others waiting.
 pub const PRUNE_AT_ONCE: u64 = 500;
-/// Of each session that is there so many of the newest events stay, however old they are.
+/// This many of the newest events of each existing session stay, however old they are.
 pub const KEPT_EVENTS: u64 = 100;
-/// Of each session so many of the newest runs stay.
+/// This many of the newest runs of each session stay.
 pub const KEPT_RUNS: u64 = 10;
-/// A step that takes longer than this keeps others waiting, who wait for its commit as well: that takes as long again, or twice. What
-/// it does not get to is left for the next one.
+/// A step that takes longer keeps others waiting, and its commit takes as long again, or twice. What it does
+/// not get to is left for the next one.
 pub const PRUNE_WITHIN: Duration = Duration::from_millis(1);
 
 /// What happens to a run.
 #[derive(Debug, Clone)]
 pub enum RunStep {
-    /// It was decided. Without an id it must be there already, which is a later stage of the same start.
+    /// It was decided. Without an id it must already exist: then this is a later stage of the same start.
     Decided {
         /// Its number.
         run: RunNumber,
@@ -154,18 +154,18 @@ pub enum RunStep {
         /// Its id.
         id: Option<RunId>,
     },
-    /// Its agent runs. One that is not there yet is made.
+    /// Its agent runs. If the run does not exist yet, it is created.
     Started {
         /// Its number.
         run: RunNumber,
         /// What it is for.
         purpose: Purpose,
-        /// Its agent.
+        /// The agent's process.
         process: Process,
     },
-    /// It ended. One that is not there yet is made, and taken for headless.
+    /// It ended. If the run does not exist yet, it is created and taken for headless.
     Exited(Box<RunExited>),
-    /// All up to this one are over, also those that came to nothing.
+    /// All runs up to this one are over, including those that were never started.
     Settled {
         /// The last of them.
         run: RunNumber,
@@ -175,15 +175,15 @@ pub enum RunStep {
 /// An event without its number, and without the name that its session has when it is stored.
 #[derive(Debug, Clone)]
 pub struct EventStep {
-    /// When.
+    /// When it happened.
     pub at: Wall,
-    /// About which session.
+    /// The session it is about, if any.
     pub session: Option<SessionId>,
-    /// About which run.
+    /// The run it is about, if any.
     pub run: Option<EventRun>,
     /// What happened.
     pub kind: EventKind,
-    /// A sentence.
+    /// A sentence about it.
     pub why: String,
     /// The fields of its kind, as a JSON object.
     pub data: String,
@@ -201,11 +201,11 @@ pub enum EventRun {
 /// What a session is before anything has happened to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSession {
-    /// Its id, for ever.
+    /// Its id, which never changes.
     pub id: SessionId,
-    /// Its name; must be free among sessions that are not archived.
+    /// Its name, which must be free among sessions that are not archived.
     pub name: String,
-    /// What the caller knows of it and the core does not: argv, directory, environment, tags.
+    /// What the caller knows about it and the core does not: argv, directory, environment, tags.
     pub definition: Value,
     /// The session that it belongs to.
     pub parent: Option<SessionId>,
@@ -216,37 +216,37 @@ pub struct NewSession {
 /// What to forget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prune {
-    /// Of what.
+    /// What part of the past.
     pub old: Old,
     /// Only what was over before this.
     pub before: Wall,
-    /// Why it goes.
+    /// Why it is forgotten.
     pub reason: Reason,
-    /// The time after which no more of it is begun,
+    /// The time after which no more is begun,
     pub within: Duration,
     /// unless fewer events than this were passed over.
     pub at_least: u64,
 }
 
-/// What there is of the past.
+/// A part of the past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Old {
-    /// Events, from the number on from which everything is there, up to the first that is not old. The newest
-    /// [`KEPT_EVENTS`] of each session that is there stay.
+    /// Events, from the number from which on all exist up to the first that is not old. The newest
+    /// [`KEPT_EVENTS`] of each existing session stay.
     Events {
-        /// Never the newest so many of all: the numbering goes on from them.
+        /// This many of the newest events are never forgotten: the numbering continues from them.
         keep: NonZeroU64,
     },
     /// Runs of a session that is not archived, from the oldest on. The newest [`KEPT_RUNS`] stay.
     Runs {
-        /// Which session.
+        /// The id of the session.
         session: SessionId,
     },
-    /// Messages of a session that is not archived, those of these that are done. Their keys stay.
+    /// Those of these messages that are done, of a session that is not archived. Their keys stay.
     Messages {
-        /// Which session.
+        /// The id of the session.
         session: SessionId,
-        /// Which messages.
+        /// The ids of the messages.
         ids: Vec<Ulid>,
     },
 }
@@ -263,24 +263,24 @@ pub enum Reason {
 /// How much was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Events.
+    /// The number of events.
     pub events: u64,
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
-    /// Messages.
+    /// The number of messages.
     pub messages: u64,
-    /// Some of it because there was too much.
+    /// Whether some of it went because there was too much.
     pub by_size: bool,
 }
 
 impl Tally {
-    /// How many rows that is.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.events + self.runs + self.messages
     }
 
-    /// With as much more.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, more: Tally) -> Tally {
         Tally {
@@ -291,7 +291,7 @@ impl Tally {
         }
     }
 
-    /// What is left without these. Of what is left nothing is known to be there because of its size.
+    /// Returns what is left after taking `told` off. The reason of size is not carried over.
     #[must_use]
     pub fn minus(self, told: Tally) -> Tally {
         Tally {
@@ -303,17 +303,17 @@ impl Tally {
     }
 }
 
-/// What was forgotten and not told yet.
+/// What was forgotten and not yet reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Untold {
-    /// How much.
+    /// How much was forgotten.
     pub tally: Tally,
-    /// When something was told the last time.
+    /// When something was last reported.
     pub told_at: Option<Wall>,
 }
 
 impl Step {
-    /// The session whose state it is about.
+    /// Returns the session whose state it is about.
     pub(crate) fn session(&self) -> Option<SessionId> {
         match self {
             Step::Create { new, .. } => Some(new.id),
@@ -339,7 +339,7 @@ impl Step {
     }
 }
 
-/// The message that a change is about.
+/// Returns the message that a change is about.
 pub(crate) fn message_of(change: &MessageChange) -> MessageId {
     match change {
         MessageChange::Queued { message, .. }

@@ -1,4 +1,4 @@
-//! The way in: opens a back-end, and gives its journal and its readers the calls that are wanted every day.
+//! The way in: opens a back-end, and offers the everyday calls on its journal and readers.
 
 use crate::batch::Batch;
 use crate::copy::{BackupError, Files};
@@ -18,28 +18,28 @@ use std::sync::Arc;
 /// What a store is kept in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
-    /// A file of SQLite's.
+    /// An SQLite file.
     Sqlite {
         /// The file; a missing or empty one becomes a new store.
         path: PathBuf,
-        /// How it is opened.
+        /// How to open it.
         options: Options,
     },
-    /// This process's memory: it ends with the last of its handles.
+    /// The memory of this process: it ends with the last handle.
     Memory(History),
 }
 
 /// An open store: whatever is committed through it is durable when its ticket says so.
 ///
-/// Whoever opens it sees to it that there is only one writer at a time: two would not damage the file, but
-/// each would believe in states that the other one has changed.
-/// Dropping the last clone waits until everything that was committed is written.
+/// The process that opens it makes sure that there is only one writer at a time: two would not damage the
+/// file, but each would believe in states that the other has changed. Dropping the last clone waits until
+/// everything that was committed is written.
 #[derive(Debug, Clone)]
 pub struct Store {
     journal: Arc<dyn Journal>,
 }
 
-/// Opens a store, whatever it is kept in. A new back-end is one arm here.
+/// Opens a store, whatever its back-end. A new back-end is one arm here.
 ///
 /// # Errors
 /// A damaged file, or one of a later version, is refused and left as it is.
@@ -52,10 +52,10 @@ pub fn open(backend: &Backend) -> Result<Store, OpenError> {
 }
 
 impl Store {
-    /// Opens the store in a file of SQLite's.
+    /// Opens the store in an SQLite file.
     ///
     /// # Errors
-    /// As [`open`].
+    /// The same as for [`open`].
     pub fn open(path: &Path, options: &Options) -> Result<Store, OpenError> {
         open(&Backend::Sqlite { path: path.to_owned(), options: options.clone() })
     }
@@ -67,48 +67,48 @@ impl Store {
         ticket
     }
 
-    /// Queues a batch, and calls back, on the thread that writes, when it is durable or has failed.
+    /// Queues a batch, and calls back, on the writing thread, when it is durable or has failed.
     ///
-    /// The callback holds up all writing: wake somebody and return, and never wait for a ticket in it.
+    /// The callback holds up all writing: wake another thread and return, and never wait for a ticket in it.
     pub fn commit_then(&self, batch: Batch, callback: impl FnOnce(Outcome) + Send + 'static) {
         self.journal.commit(batch, Promise::new(callback));
     }
 
-    /// The back-end's journal itself, for whoever brings a promise of its own.
+    /// Returns the back-end's journal itself, for a caller with its own promise.
     #[must_use]
     pub fn journal(&self) -> &dyn Journal {
         &*self.journal
     }
 
-    /// How far it is with what was acknowledged.
+    /// Returns how far it is with what was acknowledged.
     #[must_use]
     pub fn position(&self) -> Position {
         self.journal.position()
     }
 
-    /// What opening it did to it.
+    /// Returns what opening it did to it.
     #[must_use]
     pub fn opened(&self) -> Opened {
         self.journal.opened()
     }
 
-    /// What keeps it from being written at the moment.
+    /// Returns what keeps it from being written at the moment.
     #[must_use]
     pub fn trouble(&self) -> Trouble {
         self.journal.trouble()
     }
 
-    /// Calls back, on the thread that writes, whenever that changes.
+    /// Calls back, on the writing thread, whenever that changes.
     pub fn on_trouble(&self, listener: impl Fn(&Trouble) + Send + 'static) {
         self.journal.on_trouble(Box::new(listener));
     }
 
-    /// Stops waiting for what holds it up: from here on what cannot be written fails.
+    /// Stops waiting for what holds it up: from now on whatever cannot be written fails.
     pub fn give_up(&self) {
         self.journal.give_up();
     }
 
-    /// A reader of its own, usable from any one thread.
+    /// Creates a separate reader, usable from any one thread.
     ///
     /// # Errors
     /// The store can no longer be opened.
@@ -117,14 +117,14 @@ impl Store {
     }
 }
 
-/// A reader of a store, whatever that is kept in: everything that [`Query`] has.
+/// A reader of a store, whatever its back-end: everything that [`Query`] has.
 #[derive(Debug)]
 pub struct Reader {
     query: Box<dyn Query>,
 }
 
 impl Reader {
-    /// Opens a file of SQLite's for reading only, whether or not another process writes it.
+    /// Opens an SQLite file for reading only, whether or not another process writes it.
     ///
     /// # Errors
     /// A missing, damaged or too new file.
@@ -132,18 +132,18 @@ impl Reader {
         Ok(Reader { query: Box::new(SqliteReader::open_with(path, &Options::default())?) })
     }
 
-    /// Copies the store, as [`Query::backup`] does, with nothing beside it.
+    /// Copies the store, as [`Query::backup`] does, with no files beside it.
     ///
     /// # Errors
-    /// As there.
+    /// The same as there.
     pub fn backup(&self, file: &Path) -> Result<u64, BackupError> {
         self.query.backup(file, &mut || Ok(Vec::new()))
     }
 
-    /// The same, with files that belong to the store and are not in it; they are read when it was copied.
+    /// Copies the store together with files that belong to it but are not in it; they are read after it was copied.
     ///
     /// # Errors
-    /// As there, or they cannot be read.
+    /// The same as there, or the files cannot be read.
     pub fn backup_with(
         &self,
         file: &Path,

@@ -1,7 +1,7 @@
 //! One sweep over the past: what `[retention]` no longer allows goes, one small batch after the other.
 //!
-//! It plans and does nothing itself: [`Sweep::next`] looks through a reader, which nobody waits for, and says which batch
-//! is due; whoever sweeps commits it, tells [`Sweep::done`] what came of it, and rests in between.
+//! It only plans: [`Sweep::next`] looks through a reader, which holds up nothing, and returns the batch that
+//! is due; the caller commits it, passes the result to [`Sweep::done`], and rests in between.
 
 use crate::batch::Batch;
 use crate::query::{Place, Query, Read};
@@ -12,28 +12,28 @@ use pinfold_core::Wall;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// So many of the newest events are kept, however large they are.
+/// This many of the newest events are kept, however large they are.
 const NEWEST: NonZeroU64 = NonZeroU64::new(1000).expect("more than none");
-/// Messages whose ids go into one batch: they may be long.
+/// How many message ids go into one batch: the messages may be long.
 const MESSAGES: u64 = 100;
-/// Room that is used again soon is not worth giving back, unless the file is larger than it may be.
+/// Less free space than this is used again soon and not worth giving back, unless the file is over its limit.
 const ROOM: u64 = 4 << 20;
-/// A store that is too large loses this part of what it may have on top: else every few events would begin a sweep, and the
-/// file, which also has the room between them, would never be smaller than its limit.
+/// A store that is too large is shrunk below its limit by this part of it: otherwise every few events would
+/// start a sweep, and the file, which also has the free space between rows, would never get below its limit.
 const SPARE: u64 = 16;
 /// The longest rest between two batches.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
-/// What may be forgotten: what was over before each of these, where there is one.
+/// What may be forgotten: whatever was over before each of these moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Events.
+    /// The moment for events.
     pub events: Option<Wall>,
-    /// Runs that have ended.
+    /// The moment for runs that have ended.
     pub runs: Option<Wall>,
-    /// Messages that are done.
+    /// The moment for messages that are done.
     pub messages: Option<Wall>,
-    /// The bytes that the store may have; past them the oldest events and runs go.
+    /// The bytes that the store may have; beyond that the oldest events and runs go.
     pub size: Option<u64>,
 }
 
@@ -42,35 +42,35 @@ pub struct Limits {
 pub struct Sweep {
     limits: Limits,
     stage: Stage,
-    /// Events went because there were too many.
+    /// Whether events went because there were too many.
     shrunk: bool,
-    /// There is too much, and no event can go any more.
+    /// Whether there is too much although no more events can go.
     exhausted: bool,
-    /// There is much more than there may be: the newest event when that was last seen.
+    /// The newest event when the store was last seen to be far over its limit; `None` if it is not.
     hurried: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Stage {
     Events,
-    /// The runs of these sessions before a moment, the last of them first.
+    /// The runs of these sessions before a moment, the last session first.
     Runs(Vec<SessionId>, Wall, Reason),
-    /// The messages of these sessions, the last of them first, from a place on; and where the batch under way ends.
+    /// The messages of these sessions, the last session first, from a place on; and where the batch under way ends.
     Messages(Vec<SessionId>, Place, Option<Place>),
     Size,
-    /// Whether room is being given back already.
+    /// Whether space is already being given back.
     Room(bool),
     Over,
 }
 
 impl Sweep {
-    /// A sweep that has not begun.
+    /// Creates a sweep that has not begun.
     #[must_use]
     pub fn new(limits: Limits) -> Sweep {
         Sweep { limits, stage: Stage::Events, shrunk: false, exhausted: false, hurried: None }
     }
 
-    /// The next batch; nothing when all is done.
+    /// Returns the next batch; `None` when all is done.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -98,13 +98,13 @@ impl Sweep {
         Ok(None)
     }
 
-    /// What came of the batch.
+    /// Notes the result of the batch.
     pub fn done(&mut self, committed: &Committed) {
         let (gone, more) = (committed.pruned.rows() > 0, committed.more);
         match &mut self.stage {
             Stage::Events if !more => self.limits.events = None,
             Stage::Runs(sessions, ..) if !more => _ = sessions.pop(),
-            // One whose time was up is taken up again, unless it came to nothing.
+            // A batch whose time was up is continued, unless it achieved nothing.
             Stage::Messages(sessions, after, next) if !more || !gone => match next.take() {
                 Some(next) => *after = next,
                 None => {
@@ -121,7 +121,8 @@ impl Sweep {
         }
     }
 
-    /// How long to rest after a batch that took so long: others get four times as much, unless there is far too much.
+    /// Returns how long to rest after a batch that took this long: others get four times as much, unless
+    /// there is far too much.
     #[must_use]
     pub fn rest(&self, took: Duration) -> Duration {
         if self.hurried.is_some() { Duration::ZERO } else { (took * 4).min(LONGEST_REST) }
@@ -163,7 +164,7 @@ impl Sweep {
             }
             (Stage::Events | Stage::Runs(_, _, Reason::Age) | Stage::Messages(..), _) => Ok(Stage::Size),
             (Stage::Size, _) if self.exhausted => runs(Wall(i64::MAX), Reason::Size),
-            // Runs go with the events that told of them.
+            // Runs go together with the events about them.
             (Stage::Size, _) if self.shrunk => {
                 self.hurried = None;
                 let oldest = reader.complete_from()?.map_or(Wall(i64::MIN), |from| from.at);
@@ -194,7 +195,8 @@ fn messages(
     Ok(None)
 }
 
-/// Once it is begun, half of what is worth it goes on. A file over its limit gives back what it is too large by.
+/// Once begun, it continues down to half of what is worth it. A file over its limit gives back as much as it
+/// is too large.
 fn room(reader: &dyn Query, giving: &mut bool, size: Option<u64>) -> Read<Option<Batch>> {
     let (used, free) = (reader.bytes_used()?, reader.bytes_free()?);
     let worth = (used / 4).max(ROOM);

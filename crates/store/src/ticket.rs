@@ -1,4 +1,4 @@
-//! How a caller learns that its batch is durable, or that it will never be.
+//! How a caller learns that its batch is durable, or that it never will be.
 
 use crate::commit_error::CommitError;
 use crate::step::Tally;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What a durable batch came to.
+/// The result of a durable batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Committed {
-    /// The numbers of its events, in their order; empty if it had none.
+    /// The numbers of its events, in order; empty if it had none.
     pub seqs: Range<u64>,
     /// How much it forgot.
     pub pruned: Tally,
-    /// Of what it was to forget or to give back there is more.
+    /// Whether there is more to forget or to give back.
     pub more: bool,
 }
 
@@ -37,7 +37,7 @@ impl Ticket {
         self.0.recv().unwrap_or_else(|_| Err(Arc::new(CommitError::WriterGone)))
     }
 
-    /// The same, for no longer than this; nothing where it takes longer. It may become durable all the same.
+    /// Waits no longer than this; `None` if it takes longer. The batch may become durable all the same.
     #[must_use]
     pub fn wait_for(self, limit: Duration) -> Option<Outcome> {
         match self.0.recv_timeout(limit) {
@@ -48,31 +48,32 @@ impl Ticket {
     }
 }
 
-/// The other end of a ticket: whatever happens to it, somebody is told. One that is dropped says that the writer is gone.
+/// The other end of a ticket: whatever happens to it, the caller is told. One that is dropped reports that
+/// the writer is gone.
 pub struct Promise(Option<Box<dyn FnOnce(Outcome) + Send>>);
 
 impl Promise {
-    /// A promise that is kept by calling back.
+    /// Creates a promise that is kept by calling back.
     #[must_use]
     pub fn new(callback: impl FnOnce(Outcome) + Send + 'static) -> Promise {
         Promise(Some(Box::new(callback)))
     }
 
-    /// A promise, and the ticket that tells when it is kept.
+    /// Creates a promise, and the ticket that tells when it is kept.
     pub fn with_ticket() -> (Promise, Ticket) {
         let (sender, receiver) = channel();
-        // Whoever drops the ticket does not want to know.
+        // A caller that drops the ticket does not want to know.
         (Promise::new(move |outcome| drop(sender.send(outcome))), Ticket(receiver))
     }
 
-    /// Says what became of the batch.
+    /// Reports what became of the batch.
     pub fn keep(mut self, outcome: Outcome) {
         self.tell(outcome);
     }
 
     fn tell(&mut self, outcome: Outcome) {
         if let Some(callback) = self.0.take() {
-            // A callback that panics has said so on stderr; the batches of others are none of its business.
+            // A callback that panics has said so on stderr; other batches must not suffer from it.
             drop(catch_unwind(AssertUnwindSafe(|| callback(outcome))));
         }
     }

@@ -1,4 +1,4 @@
-//! What keeps the store from being written for now, told to whoever uses it.
+//! What keeps the store from being written for now, reported to its users.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,31 +7,31 @@ use std::sync::{Arc, Mutex};
 /// What keeps the store from being written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trouble {
-    /// Nothing.
+    /// Nothing is wrong.
     #[default]
     None,
-    /// Another process has been writing it for a while; it is waited for.
+    /// Another process has been writing it for a while; we wait for it.
     Busy,
-    /// The disk is full, and the room that was kept for this is in use now.
+    /// The disk is full, and the reserved space is in use now.
     Reserve,
-    /// The disk is full, and so is the room that was kept: what comes waits until there is some.
+    /// The disk is full, and so is the reserved space: batches wait until there is some.
     Full,
-    /// The file of this name is not there any more, another one is in its place, or it was cut.
+    /// The file at this path is missing, was replaced, or was cut.
     Gone {
-        /// Which file.
+        /// The file that is affected.
         path: PathBuf,
     },
-    /// The disk does not take what is written: what comes waits until it does.
+    /// The disk does not accept writes: batches wait until it does.
     Failed {
-        /// What it said.
+        /// The disk's error.
         problem: String,
     },
-    /// The file is damaged: what comes waits until it is whole.
+    /// The file is damaged: batches wait until it is whole.
     Damaged {
         /// What is wrong with it.
         problem: String,
     },
-    /// The writer has ended by a fault of its own; only another process can write again.
+    /// The writer has ended because of a bug; only another process can write again.
     Ended,
 }
 
@@ -70,10 +70,10 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Who is told of troubles.
+/// A callback that hears of troubles.
 pub type Listener = Box<dyn Fn(&Trouble) + Send>;
 
-/// What is wrong at the moment, shared by the writer and those who ask.
+/// The present trouble, shared by the writer and other threads.
 #[derive(Clone, Default)]
 pub(crate) struct Health(Arc<Mutex<(Trouble, Option<Listener>)>>);
 
@@ -88,7 +88,7 @@ impl Health {
         }
     }
 
-    /// Says how things stand; who listens hears of changes only.
+    /// Sets the present trouble; the listener hears only of changes.
     pub(crate) fn set(&self, trouble: Trouble) {
         let Ok(mut both) = self.0.lock() else { return };
         if both.0 != trouble {

@@ -1,4 +1,4 @@
-//! Names that sort by age: ULIDs as 26 characters of Crockford's base 32.
+//! Ids that sort by age: ULIDs as 26 characters of Crockford's base 32.
 //!
 //! Time and randomness are arguments; nothing here asks for either.
 
@@ -23,14 +23,14 @@ const LARGEST_TIME: u64 = (1 << 48) - 1;
 pub struct Ulid(u128);
 
 impl Ulid {
-    /// Makes an id from the time and 80 random bits; more bits are cut off.
+    /// Creates an id from the time and 80 random bits; more bits are cut off.
     #[must_use]
     pub fn new(milliseconds: u64, random: u128) -> Ulid {
         let time = u128::from(milliseconds.min(LARGEST_TIME)) << RANDOM_BITS;
         Ulid(time | (random & ((1 << RANDOM_BITS) - 1)))
     }
 
-    /// The milliseconds that it was made from.
+    /// Returns the milliseconds it was made from.
     #[must_use]
     pub fn milliseconds(self) -> u64 {
         u64::try_from(self.0 >> RANDOM_BITS).unwrap_or(LARGEST_TIME)
@@ -48,22 +48,22 @@ impl fmt::Display for Ulid {
     }
 }
 
-/// Why a text is no id.
+/// Why a text is not an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseUlidError {
-    /// An id has 26 characters.
+    /// It does not have 26 characters.
     #[error("an id has 26 characters, not {found}")]
     Length {
-        /// How many it has.
+        /// How many characters it has.
         found: usize,
     },
-    /// A character that ids do not have.
+    /// It has a character that does not occur in ids.
     #[error("`{found}` does not occur in an id")]
     Character {
-        /// Which.
+        /// The character.
         found: char,
     },
-    /// More than 128 bits.
+    /// It has more than 128 bits.
     #[error("an id starts with 0 to 7")]
     TooLarge,
 }
@@ -93,7 +93,7 @@ fn digit(letter: char) -> Option<u128> {
     ALPHABET.iter().position(|known| char::from(*known) == upper).map(|at| at as u128)
 }
 
-/// Brings the beginning of an id into the form in which ids are stored; `None` if no id begins so.
+/// Brings the beginning of an id into the form in which ids are stored; `None` if no id begins like that.
 pub(crate) fn prefix(text: &str) -> Option<String> {
     let fits = !text.is_empty() && text.len() <= LENGTH && text.chars().all(|letter| digit(letter).is_some());
     fits.then(|| text.to_ascii_uppercase())
@@ -134,12 +134,12 @@ macro_rules! ulid_newtype {
 }
 
 ulid_newtype! {
-    /// Names a session for ever; its name may be given to another once it is archived.
+    /// Identifies a session forever; its name may be given to another once it is archived.
     SessionId
 }
 
 ulid_newtype! {
-    /// Names one run of one session.
+    /// Identifies one run of one session.
     RunId
 }
 

@@ -1,39 +1,39 @@
-//! What turns took: a row each, and sums of them.
+//! What turns used: one row each, and sums of them.
 
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::usage::Figures;
 use pinfold_core::{RunNumber, Wall};
 use std::collections::BTreeMap;
 
-/// What one turn took.
+/// What one turn used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spent {
     /// When it was reported.
     pub at: Wall,
-    /// By which session.
+    /// The session that reported it.
     pub session: SessionId,
-    /// By which of its runs.
+    /// The run that reported it.
     pub run: RunNumber,
-    /// The message whose turn it was; none for a turn of the agent's own.
+    /// The message whose turn it was; `None` for a turn of the agent's own.
     pub message: Option<Ulid>,
-    /// The account that it was charged to.
+    /// The account it was charged to.
     pub account: Option<String>,
-    /// The model.
+    /// The model that was used.
     pub model: Option<String>,
-    /// How much.
+    /// What was used.
     pub figures: Figures,
 }
 
-/// What all turns of a message took.
+/// What all turns of a message used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Taken {
-    /// How much.
+    /// What was used.
     pub figures: Figures,
-    /// The model of the last one.
+    /// The model of the last turn.
     pub model: Option<String>,
 }
 
-/// By what sums are told apart.
+/// What sums are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageBy {
     /// The session, by its id.
@@ -42,33 +42,33 @@ pub enum UsageBy {
     Account,
     /// The model.
     Model,
-    /// A quarter of an hour, by its first millisecond: days begin at one of them wherever they do.
+    /// The quarter of an hour, by its first millisecond: days begin at a whole quarter in every time zone.
     Quarter,
 }
 
-/// Which turns, and by what their sums are told apart.
+/// Which turns to sum, and how to group them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageQuery {
-    /// By what.
+    /// How to group them.
     pub by: UsageBy,
-    /// Only those not older than this.
+    /// Only turns that are not older than this.
     pub since: Option<Wall>,
 }
 
-/// What some turns took together.
+/// What some turns used together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageSum {
-    /// What they have in common; nothing where none of them tells.
+    /// What they are grouped by; `None` if that is not known.
     pub of: Option<String>,
-    /// The name of the session, as it was at the last of them.
+    /// The name of the session at the last of them.
     pub name: Option<String>,
-    /// How many turns.
+    /// The number of turns.
     pub turns: u64,
-    /// How much.
+    /// What was used.
     pub figures: Figures,
 }
 
-/// A quarter of an hour: zones differ by whole ones.
+/// A quarter of an hour: time zones differ by whole ones.
 const QUARTER_MS: i64 = 15 * 60 * 1000;
 
 /// Sums under way.
@@ -83,7 +83,7 @@ impl Sums {
         Sums { by, sums: BTreeMap::new() }
     }
 
-    /// Counts a turn in; `name` is that of its session.
+    /// Adds a turn; `name` is that of its session.
     pub(crate) fn add(&mut self, spent: &Spent, name: Option<&str>) {
         let of = match self.by {
             UsageBy::Session => Some(spent.session.to_string()),

@@ -1,4 +1,4 @@
-//! One request: an address whose braces are filled, what is asked, what is said.
+//! One request: an address with its braces filled, the query, and the body.
 
 use super::description::Method;
 use super::kind::Endpoint;
@@ -6,18 +6,18 @@ use serde::Serialize;
 use serde_json::Value;
 use std::marker::PhantomData;
 
-/// A request to an endpoint. Each endpoint has a function `call` that makes one: it takes what the endpoint wants, and
-/// nothing else.
+/// A request to an endpoint. Each endpoint has a function `call` that makes one: it takes what the endpoint
+/// wants, and nothing else.
 #[derive(Debug, Clone)]
 pub struct Call<E> {
     address: String,
-    /// An error is told when it is sent: only a path that is not UTF-8 can be one.
+    /// An error is reported when the request is sent: only a path that is not UTF-8 can cause one.
     body: Result<Option<Vec<u8>>, String>,
     endpoint: PhantomData<E>,
 }
 
 impl<E: Endpoint> Call<E> {
-    /// Fills the braces of the address, in their order.
+    /// Fills the braces of the address, in order.
     pub(super) fn to(names: &[&str]) -> Call<E> {
         let mut names = names.iter();
         let mut address = String::with_capacity(E::DESCRIPTION.path.len() + 32);
@@ -28,12 +28,12 @@ impl<E: Endpoint> Call<E> {
                 false => address.push_str(part),
             }
         }
-        // A daemon of an earlier version wants a body wherever something may be said.
+        // A daemon of an earlier version expects a body wherever there may be one.
         let body = (E::DESCRIPTION.method == Method::Post).then(|| b"{}".to_vec());
         Call { address, body: Ok(body), endpoint: PhantomData }
     }
 
-    /// Asks for something behind the `?`: one parameter for each field that is there.
+    /// Adds the query: one parameter for each field that is set.
     pub(super) fn asking<Q: Serialize>(mut self, query: &Q) -> Call<E> {
         let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return self };
         let mut separator = '?';
@@ -48,19 +48,19 @@ impl<E: Endpoint> Call<E> {
         self
     }
 
-    /// Says something in the body.
+    /// Sets the body.
     pub(super) fn saying<B: Serialize>(self, body: &B) -> Call<E> {
         let body = serde_json::to_vec(body).map(Some).map_err(|error| error.to_string());
         Call { body, ..self }
     }
 
-    /// The address with everything that is asked.
+    /// Returns the address with its query.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What is said, as JSON.
+    /// Returns the body as JSON.
     pub(crate) fn body(&self) -> serde_json::Result<Option<&[u8]>> {
         match &self.body {
             Ok(body) => Ok(body.as_deref()),
@@ -77,7 +77,7 @@ fn parameter(value: &Value) -> Option<String> {
     }
 }
 
-/// Percent-encodes what may not stand in a path or a query.
+/// Percent-encodes what is not allowed in a path or a query.
 fn encode(text: &str, into: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {

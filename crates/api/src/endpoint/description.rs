@@ -1,4 +1,4 @@
-//! What an address is, for those who list all of them: the daemon's routes and the OpenAPI document.
+//! What an address is, for code that lists all of them: the daemon's routes and the OpenAPI document.
 
 use super::form::Form;
 use super::schema::Describe;
@@ -13,7 +13,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// As it stands in a request.
+    /// Returns it as it is written in a request.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -27,32 +27,32 @@ impl Method {
 /// One method of one address.
 #[derive(Debug, Clone, Copy)]
 pub struct Description {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// The address; what is in braces is the caller's to say.
+    /// The address; the caller fills what is in braces.
     pub path: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// What may stand behind the `?`.
+    /// The schema of the query, after the `?`.
     pub query: Option<Describe>,
-    /// What the body says.
+    /// The schema of the body.
     pub body: Option<Describe>,
     /// The form of the answer.
     pub form: Form,
-    /// What is in the answer.
+    /// The schema of the objects in the answer.
     pub answer: Describe,
-    /// The statuses of errors that are this address's own, beside those that come with what it takes.
+    /// The error statuses of this address alone, in addition to those that follow from what it takes.
     pub errors: &'static [u16],
 }
 
 impl Description {
-    /// The statuses of errors that a request to it may be answered with.
+    /// Returns the error statuses that a request to it may be answered with.
     #[must_use]
     pub fn statuses(&self) -> Vec<u16> {
-        // The daemon may fail, or go down, under every request.
+        // The daemon may fail or go down during any request.
         let mut all = vec![500, 503];
         all.extend(self.errors);
-        // A sign of life, and what can be asked, are for everybody.
+        // The sign of life and the API's description are for every caller.
         if !["/v1/ping", "/v1/openapi.json"].contains(&self.path) {
             all.push(403);
         }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 pub enum Form {
     /// One JSON value.
     Whole,
-    /// One object a line, for as long as it goes on.
+    /// One object per line, for as long as it goes on.
     Lines,
     /// Server-sent events, or an array.
     Events,
@@ -19,7 +19,7 @@ pub enum Form {
 
 /// What an endpoint answers: objects in a form.
 pub trait Answer {
-    /// The form.
+    /// The form of the answer.
     const FORM: Form;
     /// Describes one object.
     const OBJECT: Describe;
@@ -29,7 +29,7 @@ pub trait Answer {
 #[derive(Debug)]
 pub struct Whole<T>(PhantomData<T>);
 
-/// One object a line.
+/// One object per line.
 #[derive(Debug)]
 pub struct Lines<T>(PhantomData<T>);
 
@@ -63,7 +63,7 @@ impl Answer for Text {
 
 /// An answer that can be read one object at a time.
 pub trait List {
-    /// One of them.
+    /// The type of the objects.
     type Item;
 }
 

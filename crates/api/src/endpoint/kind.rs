@@ -3,14 +3,14 @@
 use super::description::Description;
 use super::form::Answer;
 
-/// One method of one address: what it is asked and told, and what it answers.
+/// One method of one address: its query, its body, and its answer.
 pub trait Endpoint {
-    /// What it is asked behind the `?`.
+    /// What it is asked, after the `?`.
     type Query;
-    /// What it is told in the body.
+    /// What it is sent in the body.
     type Body;
     /// What it answers.
     type Answer: Answer;
-    /// The same for those who list all of them.
+    /// The same as data, for code that lists all endpoints.
     const DESCRIPTION: Description;
 }

@@ -1,6 +1,6 @@
 //! The addresses of the API, as types.
 //!
-//! Each endpoint is one line of `table`: its method, its address, what it is asked and told, and what it answers.
+//! Each endpoint is one line of `table`: its method, its address, its query and body, and its answer.
 //! [`Client::ask`](crate::Client::ask) takes a [`Call`] of one; the daemon matches [`Address`] and serves every one.
 
 mod call;

@@ -3,10 +3,10 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// Describes a type.
+/// A function that describes a type.
 pub type Describe = fn(&mut SchemaGenerator) -> Value;
 
-/// The schema of a type.
+/// Returns the schema of a type.
 pub fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }

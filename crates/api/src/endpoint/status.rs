@@ -1,18 +1,18 @@
-//! The statuses of errors: each says which kind of mistake it is, and whose.
+//! The statuses of errors: each says what kind of mistake it is, and whose.
 
-/// The status of an error, as the description of the API has it.
+/// The status of an error, as in the description of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorStatus {
-    /// The number.
+    /// The HTTP status code.
     pub code: u16,
-    /// What the description calls it.
+    /// Its name in the description.
     pub name: &'static str,
-    /// When it is answered.
+    /// When it is used.
     pub when: &'static str,
 }
 
-/// Every status of an error that an address may be answered with. What is no request to an address at all has others: 405,
-/// 414 and 431.
+/// Every error status that an address may answer with. Something that is not a request to an address at all
+/// gets others: 405, 414 and 431.
 pub const STATUSES: &[ErrorStatus] = &[
     status(400, "Unreadable", "what was sent is no JSON, is cut short, or asks what cannot be asked"),
     status(403, "NotPermitted", "who asks may not: `not_permitted`"),

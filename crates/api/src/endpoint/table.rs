@@ -9,7 +9,7 @@ use crate::feed::FeedEvent;
 use crate::{object, query, request};
 use serde_json::Value;
 
-/// What an endpoint is asked or told that takes nothing: there is no value of it.
+/// The query or body of an endpoint that takes none; it has no values.
 #[derive(Debug, Clone)]
 pub enum Nothing {}
 
@@ -31,24 +31,24 @@ macro_rules! or_nothing {
     };
 }
 
-/// `NAME: METHOD "path" (the names in braces) ?what it is asked {what it is told} => what it answers | errors of its own`.
-/// The comment above an endpoint is its summary.
+/// `NAME: METHOD "path" (the names in braces) ?query {body} => answer | its own errors`. The comment above an
+/// endpoint is its summary.
 macro_rules! endpoints {
     ($(
         #[doc = $summary:literal]
         $Name:ident: $Method:ident $path:literal $(($($name:ident),+))? $(? $query:ty)? $({ $body:ty })? => $answer:ty
             $(| $($error:literal)+)?;
     )+) => {
-        /// Which endpoint. It is matched without `_`: a new one stops the build where it has to be served.
+        /// The endpoints. It is matched without `_`: a new one stops the build where it has to be served.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[expect(missing_docs, reason = "they are those of the endpoints")]
         pub enum Address { $($Name),+ }
 
         impl Address {
-            /// All of them.
+            /// All endpoints.
             pub const ALL: &[Address] = &[$(Address::$Name),+];
 
-            /// What it is.
+            /// Returns the endpoint's description.
             #[must_use]
             pub const fn description(self) -> Description {
                 match self { $(Address::$Name => $Name::DESCRIPTION),+ }
@@ -77,7 +77,7 @@ macro_rules! endpoints {
             }
 
             impl $Name {
-                /// A request to it.
+                /// Makes a request to it.
                 #[must_use]
                 pub fn call($($($name: &str,)+)? $(query: &$query,)? $(body: &$body)?) -> Call<$Name> {
                     const NAMES: &[&str] = &[$($(stringify!($name)),+)?];

@@ -1,4 +1,4 @@
-//! What a session is told to be, and how that differs from what is wanted.
+//! The definition of a session, and how it differs from what is wanted.
 
 use crate::word::Mode;
 use schemars::JsonSchema;

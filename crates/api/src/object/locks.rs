@@ -1,4 +1,4 @@
-//! Locks that are held, and by whom.
+//! The locks that are held, and their holders.
 
 use crate::word::{HolderVerdict, LockKind};
 use schemars::JsonSchema;

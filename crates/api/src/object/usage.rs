@@ -1,4 +1,4 @@
-//! What is used, and of which account.
+//! What sessions use, and their accounts.
 
 use crate::word::AccountHold;
 use schemars::JsonSchema;

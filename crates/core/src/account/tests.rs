@@ -1,4 +1,4 @@
-//! An account in virtual time.
+//! Tests of accounts in virtual time.
 
 use super::*;
 use crate::time::Boot;
@@ -79,7 +79,7 @@ fn a_trial_that_is_refused_holds_all_again_and_the_waits_grow() {
         assert_eq!(account.refused(&limit(None), at(now)), News::Again, "no new event");
         assert_eq!(free(&account, &all), []);
     }
-    // A reset in the past: 1 s, then twice that each time.
+    // A reset in the past: 1 s, then twice as long each time.
     let mut past = Account::default();
     past.refused(&limit(Some(0)), at(100));
     for wait in [1, 2, 4, 8] {

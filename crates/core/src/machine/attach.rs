@@ -1,4 +1,4 @@
-//! Attach: one wish, decided at once. Somebody is counted, a session is woken, or its headless run is taken over.
+//! Attach: one request, decided at once. The client is counted, and the session is woken or its headless run taken over.
 
 use super::draft::Draft;
 use crate::decision::{Answer, Refusal};
@@ -31,7 +31,7 @@ impl Draft<'_> {
         why
     }
 
-    /// The run goes on as it is: whoever comes gets a terminal beside it, as soon as it is ready for that.
+    /// Leaves the run as it is: the client gets a terminal beside it as soon as the run is ready for one.
     fn attach_to_guest(&mut self, consumer: ConsumerId, urgent: bool) -> Why {
         if self.session.live.closing {
             return self.refuse(Refusal::GoingDown);
@@ -42,11 +42,12 @@ impl Draft<'_> {
         }
         let waits = self.session.live.awaiting_guest.len() > before;
         let why = self.attach_to_run(consumer, urgent);
-        // Somebody who is counted already, and asks for more now.
+        // The client was counted already and now asks for a guest as well.
         if why == Why::Stale && waits { Why::Noted } else { why }
     }
 
-    /// Being counted is a need: a session that sleeps wakes by it. One that waits goes on waiting, unless that is urgent.
+    /// Counts the client, which is a need and wakes a parked session. A session in backoff goes on waiting
+    /// unless the attach is urgent.
     fn attach_to_run(&mut self, consumer: ConsumerId, urgent: bool) -> Why {
         if let Some(refusal) = self.session.unattachable() {
             return self.refuse(refusal);

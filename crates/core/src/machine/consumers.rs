@@ -1,4 +1,4 @@
-//! People who are connected: their coming may wake a session, their going may end a takeover.
+//! Connected clients: their coming may wake a session, their going may end a takeover.
 
 use super::draft::Draft;
 use crate::decision::{Action, Change, Record, TakeoverEnd};
@@ -29,7 +29,7 @@ impl Draft<'_> {
         abandoned.unwrap_or(Why::Noted)
     }
 
-    /// A takeover whose asker has gone is called off; the headless run goes on or comes back.
+    /// Calls off a takeover whose client has gone; the headless run goes on or comes back.
     fn abandon_takeover(&mut self, consumer: ConsumerId) -> Option<Why> {
         self.session.live.takeover.filter(|takeover| takeover.consumer == consumer)?;
         self.end_takeover(TakeoverEnd::CallerGone);
@@ -41,7 +41,7 @@ impl Draft<'_> {
             Life::Starting { stage: Stage::Spawning, purpose: Purpose::Interactive(_), .. } => {
                 self.end_run(Goal::Takeover, None);
             }
-            // A headless run goes on; one that was asked to end for the takeover comes back by need.
+            // A headless run goes on; one that was asked to end for the takeover comes back if it is needed.
             Life::Starting { .. }
             | Life::Running { .. }
             | Life::Stopping { .. }

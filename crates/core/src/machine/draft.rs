@@ -26,7 +26,7 @@ impl<'a> Draft<'a> {
         Decision { changes: self.changes, actions: self.actions, why, answer: self.answer }
     }
 
-    /// The one way in which a session changes.
+    /// Applies and records one change; a session changes in no other way.
     pub(super) fn change(&mut self, change: Change) {
         self.session.apply(&change);
         self.changes.push(change);
@@ -53,7 +53,7 @@ impl<'a> Draft<'a> {
         self.change(Change::Life(life));
     }
 
-    /// Decides a new run: under the shim that stands, or from the locks on.
+    /// Begins a new run: under the shim that still stands, or by taking the locks first.
     pub(super) fn begin(&mut self, purpose: Purpose) {
         self.forget_holder();
         let run = self.session.runs.last.next();
@@ -66,8 +66,8 @@ impl<'a> Draft<'a> {
         self.act(action);
     }
 
-    /// A run is over for good: its number is settled, and a changed definition comes into force.
-    /// Numbers are never taken back: a run of an earlier time, which a shim still kept, ends without unsettling the later ones.
+    /// Settles a run that is over for good, and puts a changed definition into force. Numbers never go back:
+    /// when an older run that a shim still kept ends, the later ones stay settled.
     pub(super) fn settle(&mut self, runs: Runs) {
         let settled = runs.settled.max(self.session.runs.settled);
         self.change(Change::Runs(Runs { settled, ..runs }));
@@ -76,14 +76,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Leaves a wait behind: nobody listens for its holder any more.
+    /// Ends a wait: its holder is no longer watched.
     pub(super) fn forget_holder(&mut self) {
         if self.session.life.awaits_holder() {
             self.act(Action::ForgetHolder);
         }
     }
 
-    /// Goes to a state without a run: what was waited for is forgotten and the locks are given back.
+    /// Enters a state without a run: forgets what was waited for and gives the locks back.
     pub(super) fn rest(&mut self, life: Life) {
         self.end_takeover(TakeoverEnd::Overruled);
         self.forget_holder();
@@ -91,7 +91,7 @@ impl<'a> Draft<'a> {
         self.set_life(life);
     }
 
-    /// Dismisses a shim that keeps the locks over a gap.
+    /// Dismisses the shim that keeps the locks between two runs.
     pub(super) fn release(&mut self) {
         if self.session.shim == Shim::Standing {
             self.change(Change::Shim(Shim::Absent));
@@ -100,7 +100,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Plans something else for after the run that is ending.
+    /// Changes what comes after the run that is ending.
     pub(super) fn aim(&mut self, wanted: Goal) {
         if let Life::Stopping { run, since, purpose, asked, goal } = self.session.life
             && goal != wanted
@@ -109,7 +109,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What every event may lead to: a wake-up, a rest, a delivery, the start of the idle time.
+    /// Does what any event may lead to: wake the session, rest it, deliver a message, start the idle time.
     pub(super) fn follow_up(&mut self) -> Option<Why> {
         if self.session.live.mute {
             return None;
@@ -161,7 +161,7 @@ impl<'a> Draft<'a> {
         self.rest(Life::Idle { since: IdleSince::NotNeeded });
     }
 
-    /// The idle time of an on-demand run starts when the last reason ends; anybody connected delays it.
+    /// The idle time of an on-demand run starts when the last need ends; a connected client delays it.
     fn note_idleness(&mut self) {
         let running = matches!(self.session.life, Life::Running { .. });
         let on_demand = self.session.spec.mode == Mode::OnDemand;
@@ -176,7 +176,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Forgets what was only true for the run before.
+    /// Forgets what was true only for the previous run.
     pub(super) fn forget_run(&mut self) {
         if self.session.live.memory != MemoryWatch::default() {
             self.change(Change::Memory(MemoryWatch::default()));
@@ -201,7 +201,7 @@ impl<'a> Draft<'a> {
 }
 
 impl Session {
-    /// What the present run, or the one being started or stopped, is for.
+    /// Returns the purpose of the run that is starting, running or stopping.
     pub(super) fn purpose(&self) -> Purpose {
         match self.life {
             Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => purpose,

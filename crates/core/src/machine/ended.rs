@@ -1,4 +1,4 @@
-//! The end of a run: one verdict, one record, the counters, the message in flight, and what comes next.
+//! The end of a run: the verdict, the record, the counters, the message in flight, and what comes next.
 
 use super::draft::Draft;
 use crate::decision::{Action, Change, Record, RunExited, TakeoverEnd};
@@ -15,12 +15,12 @@ use crate::session::Runs;
 use crate::why::{TakeoverStep, Why};
 use std::time::Duration;
 
-/// What was known of a run when its end came.
+/// What was known about a run when it ended.
 #[derive(Clone, Copy)]
 struct Ending {
     purpose: Purpose,
     asked: Asked,
-    /// What comes next, if it was asked to end.
+    /// What comes next, if the run was asked to end.
     goal: Option<Goal>,
     /// Whether a turn was under way.
     in_turn: bool,
@@ -50,10 +50,10 @@ impl Draft<'_> {
         self.what_comes_next(ending, verdict, next, ended, holder)
     }
 
-    /// The run whose end is due; anything else is stale.
+    /// Returns what is known about the run that ended; for any other run than the live one the event is stale.
     fn ending_of(&self, run: RunNumber, ended: &Ended) -> Option<Ending> {
         self.session.live_run().filter(|live| *live == run)?;
-        // Whoever dies of our interrupt was asked to; so was whoever a person ended by its lock.
+        // A run that dies of our interrupt was asked to end; so was one that a person ended through its lock.
         let interrupted =
             self.session.interrupted || self.session.live.takeover.is_some_and(|takeover| takeover.urgent);
         let own = if interrupted || is_unlocked(ended) { Asked::ToEnd } else { Asked::Nothing };
@@ -80,7 +80,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Charges the counters with an end that is the run's own; what we asked for costs nothing.
+    /// Updates the counters for an end that was the run's own; an end that we asked for costs nothing.
     fn charge(&mut self, ending: Ending, verdict: Verdict, ended: &Ended) -> Next {
         let own_end = match ending.goal {
             None => ending.asked == Asked::Nothing,
@@ -95,7 +95,7 @@ impl Draft<'_> {
                 | Goal::Down,
             ) => false,
         };
-        // Nobody restarts an interactive run, and a machine that restarts is no fault of the agent's.
+        // Interactive runs are not restarted, and a restart of the machine is not the agent's fault.
         if !own_end || ending.purpose != Purpose::Headless || ended.exit == Exit::MachineLost {
             return Next::AtOnce;
         }
@@ -113,7 +113,7 @@ impl Draft<'_> {
         outcome.next
     }
 
-    /// Whether a run was for one message, whose turn was over with it, well or badly: that is its end, and no fault of the agent's.
+    /// Whether a run was for one message and that turn was over, well or badly. Then the run has ended as it should.
     fn ended_its_turn(&self, ending: Ending, verdict: Verdict, exit: Exit) -> bool {
         let over = self.session.spec.run_per_message && !ending.in_turn;
         match verdict {
@@ -129,7 +129,7 @@ impl Draft<'_> {
 
     fn settle_run(&mut self, run: RunNumber, exit: Exit) {
         let Runs { seen, count, .. } = self.session.runs;
-        // A daemon that died between start and exit learns of both from the exit record.
+        // A daemon that died between start and exit learns about both from the exit record.
         let unseen = seen < run && exit != Exit::NeverStarted;
         let (seen, count) = if unseen { (run, count + 1) } else { (seen, count) };
         self.settle(Runs { settled: run, seen, count, ..self.session.runs });
@@ -137,14 +137,14 @@ impl Draft<'_> {
 
     fn note_last_exit(&mut self, asked: Asked, ended: &Ended, verdict: Verdict) {
         let at = ended.at.unwrap_or(self.now.wall);
-        // As it is stored: in whole milliseconds.
+        // In whole milliseconds, as it is stored.
         let lived = Duration::from_millis(crate::time::whole_millis(ended.lived));
         let (exit, last_line, recognised) = (ended.exit, ended.last_line.clone(), ended.recognised);
         let last = LastExit { exit, verdict, asked, at, lived, last_line, recognised };
         self.change(Change::LastExit(Box::new(last)));
     }
 
-    /// A run that was asked to end before it began, and did not begin: what was planned comes next.
+    /// Ends a run that was asked to end before it began and then did not begin: what was planned comes next.
     pub(super) fn ended_unstarted(&mut self, run: RunNumber) -> Why {
         let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
         let Some(ending) = self.ending_of(run, &ended) else { return Why::Stale };
@@ -181,10 +181,10 @@ impl Draft<'_> {
                 self.record(Record::Parked);
                 self.rest(Life::Idle { since: IdleSince::Parked });
             }
-            // A word from before the machine restarted no longer counts.
+            // A request from before the machine restarted no longer counts.
             Some(Goal::Restart) if exit == Exit::MachineLost => self.hand_back(HandBack::ByNeed),
             Some(Goal::Restart) => {
-                // The old run may have taken longer to end than what was asked for was to be kept.
+                // The old run may have taken longer to end than the idle time that the request was good for.
                 self.keep_for_a_while();
                 self.begin(Purpose::Headless);
             }
@@ -201,8 +201,8 @@ impl Draft<'_> {
         Why::EndedAsAsked { exit }
     }
 
-    /// Somebody else has the conversation: the kernel tells when a lock of it is free; where the vendor only said so, it is
-    /// tried again.
+    /// Another process holds the conversation. If it holds one of our locks, the kernel tells when it is
+    /// free; if only the vendor said so, it is tried again later.
     fn yielded(&mut self, exit: Exit, holder: Option<&HolderSeen>) {
         match holder {
             Some(_) => self.block_on_our_lock(holder),
@@ -224,7 +224,7 @@ impl Draft<'_> {
         Why::Takeover(TakeoverStep::Ended)
     }
 
-    /// After an interactive run, or one that did not come about.
+    /// Leaves an interactive run that has ended or that was never started.
     pub(super) fn hand_back(&mut self, then: HandBack) {
         let needed = self.session.need(self.now.boot).is_some() && !self.session.live.closing;
         match then {
@@ -320,13 +320,13 @@ fn is_unlocked(ended: &Ended) -> bool {
     ended.recognised == Some(Recognised::Unlocked)
 }
 
-/// A start of which only this much is known.
+/// A refusal of which nothing more is known.
 fn unknown_refusal() -> StartRefused {
     StartRefused { errno: None, text: "it never began".into() }
 }
 
-/// Whether a turn that ended with its run counts as a try: not if we cut it short, nor if somebody or
-/// something else kept the agent from it.
+/// Whether a turn that ended with its run costs a try: not if we cut it short, nor if something else kept the
+/// agent from it.
 fn cost(asked: Asked, verdict: Verdict) -> Cost {
     match (asked, verdict) {
         (Asked::ToEnd | Asked::ToDrain | Asked::ToYield, _) => Cost::Nothing,

@@ -1,4 +1,4 @@
-//! Guests: somebody who attaches is given the vendor's own terminal program beside the run. Nothing of the run changes by it.
+//! Guests: a client that attaches gets the vendor's own terminal program beside the run. The run itself does not change.
 
 use super::draft::Draft;
 use crate::decision::{Action, Change, Record};
@@ -14,7 +14,7 @@ use crate::why::{GuestStep, Why};
 const SIGKILL: i32 = 9;
 
 impl Draft<'_> {
-    /// Notes who waits for a guest; one that is there, or comes, is theirs too.
+    /// Notes that a client waits for a guest; a guest that is already there or on its way serves it as well.
     pub(super) fn guest_wanted(&mut self, consumer: ConsumerId) {
         let here = self.session.guest_here().is_some_and(|guest| guest.stage != GuestStage::Asked);
         let mut waiting = self.session.live.awaiting_guest.clone();
@@ -24,7 +24,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Starts a guest for those who wait for one, as soon as the run is ready for it.
+    /// Starts a guest for the clients that wait for one, as soon as the run is ready for it.
     pub(super) fn invite(&mut self) {
         let Life::Running { run, .. } = self.session.life else { return };
         let nobody = self.session.live.awaiting_guest.is_empty();
@@ -77,7 +77,7 @@ impl Draft<'_> {
         self.nobody_waits();
     }
 
-    /// Those who waited for it have waited in vain, or had it.
+    /// Notes the end of a guest; the clients that waited for it no longer do.
     fn guest_went(&mut self, guest: Guest, exit: Exit, text: Option<String>) {
         let stage = GuestStage::Gone { exit: Some(exit) };
         self.change(Change::Guest(Some(Guest { stage, ..guest })));
@@ -91,7 +91,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The run has ended, and so has its guest: nobody has to tell that.
+    /// Ends the guest together with its run; no report of its end is needed.
     pub(super) fn guest_ends_with_run(&mut self, exit: Exit) {
         let Some(guest) = self.session.guest_here() else { return };
         match guest.stage {
@@ -106,12 +106,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Whoever waits for it waits on, for the next one.
+    /// Notes that the guest was never started; its clients go on waiting for the next one.
     fn guest_never_came(&mut self, guest: Guest) {
         self.change(Change::Guest(Some(Guest { stage: GuestStage::Gone { exit: None }, ..guest })));
     }
 
-    /// Brings what is known of the guest of a living run together with what was found of it.
+    /// Reconciles what is known about the guest of a living run with what was found.
     pub(super) fn find_guest(&mut self, run: RunNumber, seen: Option<GuestSeen>) {
         let known = self.session.guest_here().filter(|guest| guest.run == run);
         let found = seen.filter(|seen| known.is_none_or(|known| known.number <= seen.number));
@@ -134,19 +134,19 @@ impl Draft<'_> {
 }
 
 impl Session {
-    /// The last guest of its runs.
+    /// Returns the latest guest of its runs.
     #[must_use]
     pub fn guest(&self) -> Option<Guest> {
         self.guest
     }
 
-    /// The guest that is there, or comes.
+    /// Returns the guest that is there or on its way.
     #[must_use]
     pub fn guest_here(&self) -> Option<Guest> {
         self.guest.filter(|guest| !matches!(guest.stage, GuestStage::Gone { .. }))
     }
 
-    /// Whether somebody waits for a guest that does not come yet.
+    /// Whether a client waits for a guest that has not been started yet.
     #[must_use]
     pub fn awaits_guest(&self) -> bool {
         !self.live.awaiting_guest.is_empty()

@@ -1,4 +1,4 @@
-//! What keeps a session from its next turn: its account, or what it may spend. A turn under way is never touched.
+//! What keeps a session from its next turn: its account or its budget. A turn under way is never touched.
 
 use super::draft::Draft;
 use crate::decision::{Answer, Change, Refusal};
@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 impl Session {
-    /// What keeps it from its next turn.
+    /// Returns what keeps it from its next turn.
     #[must_use]
     pub fn hold(&self) -> Option<Cow<'_, Hold>> {
         self.live.hold.as_deref().map(Cow::Borrowed).or_else(|| self.over_budget().map(Cow::Owned))
     }
 
-    /// What its account keeps it from.
+    /// Returns the hold that its account puts on it.
     #[must_use]
     pub fn held_by_account(&self) -> Option<&Hold> {
         self.live.hold.as_deref()
@@ -27,13 +27,14 @@ impl Session {
         self.live.hold.is_some() || self.over_budget().is_some()
     }
 
-    /// Whether it would work and may not; one that only waits for its turn among others is not shown as such.
+    /// Whether it has work and may not do it. A session that only waits for its turn among others is not
+    /// shown as held.
     pub(crate) fn is_paused(&self) -> bool {
         let shown = |hold: Cow<'_, Hold>| hold.kind != HoldKind::Crowded;
         self.inbox.in_flight().is_none() && self.hold().is_some_and(shown)
     }
 
-    /// What it has used up of what it may.
+    /// Returns the budget it has used up, if any.
     #[must_use]
     pub fn over_budget(&self) -> Option<Hold> {
         let usage = self.usage.as_deref()?;
@@ -62,7 +63,7 @@ impl Draft<'_> {
         why
     }
 
-    /// A person lets it go on: what it has used counts no longer.
+    /// Lets the session go on because a person said so: what it has used so far no longer counts.
     pub(super) fn budget_raised(&mut self) -> Why {
         if self.session.over_budget().is_none() {
             return self.refuse(Refusal::NoSuchRequest);
@@ -74,14 +75,14 @@ impl Draft<'_> {
         Why::Account(AccountStep::BudgetRaised)
     }
 
-    /// The time of turns is counted where it is bounded.
+    /// Begins to count the time of a turn, if it is limited.
     pub(super) fn turn_begins(&mut self) {
         if self.session.spec.turn_time.is_some() {
             self.change(Change::TurnSince(Some(self.now.boot)));
         }
     }
 
-    /// A turn is over, whatever became of it.
+    /// Counts the time of a turn that is over, however it ended.
     pub(super) fn turn_took(&mut self) {
         let since = self.session.usage.as_deref().and_then(|usage| usage.turn_since);
         if let Some(since) = since {

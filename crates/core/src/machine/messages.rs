@@ -90,7 +90,8 @@ impl Draft<'_> {
         if !turn.taken {
             self.take(turn);
         }
-        // A stop costs no try, also where an earlier daemon began it. A turn that a person interrupted before that is over.
+        // A stop costs no try, even if an earlier daemon began it. A turn that a person interrupted before
+        // the stop is over for good.
         let stopping = matches!(self.session.life, Life::Stopping { .. });
         let cut_short = self.taking_over() || stopping && !self.session.interrupted;
         if self.session.interrupted {
@@ -150,13 +151,13 @@ impl Draft<'_> {
         MessageStep::Failed
     }
 
-    /// The turn of this message, if the live run has it.
+    /// Returns the turn of this message, if the live run has it.
     fn turn_of(&self, run: RunNumber, message: MessageId) -> Option<InFlight> {
         self.session.live_run().filter(|live| *live == run)?;
         self.session.inbox.in_flight().filter(|turn| turn.message == message)
     }
 
-    /// The run ended under a turn: the message is tried again, or has used up its tries.
+    /// Handles a run that ended during a turn: the message is tried again or has used up its tries.
     pub(super) fn turn_cut_short(&mut self, cost: Cost, read: Read) {
         let Some(turn) = self.session.inbox.in_flight() else { return };
         let message = turn.message;
@@ -175,21 +176,21 @@ impl Draft<'_> {
         }
     }
 
-    /// Hands over the next message if an agent is there to take it.
+    /// Hands over the next message if an agent is ready to take it.
     pub(super) fn deliver_next(&mut self) {
         let Life::Running { run, .. } = self.session.life else { return };
         if self.session.live.takeover.is_some() {
             return;
         }
-        // What an account or a budget does not allow waits.
+        // An account or a budget does not allow it yet.
         if self.session.is_held() {
             return;
         }
-        // What is typed into a dialog answers it.
+        // Anything typed into an open dialog would answer it.
         if self.session.dialog() != Dialog::None {
             return;
         }
-        // A run that is for one message ends with it: the next one waits for the next run.
+        // A run made for one message ends with it: the next message waits for the next run.
         if self.session.spec.run_per_message && self.session.live.served == Some(run) {
             return;
         }
@@ -198,7 +199,7 @@ impl Draft<'_> {
         self.deliver_again(run);
     }
 
-    /// Hands over the message whose turn it is; again where the daemon may have died in the middle of it.
+    /// Hands over the message whose turn it is, once more if the daemon may have died while it did so.
     pub(super) fn deliver_again(&mut self, run: RunNumber) {
         let Some(turn) = self.session.inbox.in_flight() else { return };
         let attempt = turn.tries + u32::from(!turn.taken);

@@ -99,7 +99,7 @@ impl Draft<'_> {
         Why::Noted
     }
 
-    /// A new definition counts from the next run on; without a run, that is now.
+    /// Takes a new definition, which counts from the next run on or, if nothing runs, from now on.
     fn redefine(&mut self, spec: &Spec) -> Why {
         let in_force = if self.session.live_run().is_some() { InForce::NextRun } else { InForce::Now };
         self.change(Change::Spec(Box::new(spec.clone()), in_force));

@@ -1,4 +1,4 @@
-//! The end of a run, step by step: a word where the agent knows words, then the stop signal.
+//! The end of a run, step by step: a request if the agent's protocol has one, then the stop signal.
 
 use super::draft::Draft;
 use crate::decision::{Action, Change};
@@ -24,8 +24,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether the agent that runs is spoken to by a protocol: then it has told what it does. One that runs for a single
-    /// message has heard all there is to say.
+    /// Whether the running agent is spoken to by a protocol, which it has shown by reporting what it does. An
+    /// agent that runs for a single message has already heard all there is to say.
     fn knows_words(&self) -> bool {
         let running = matches!(self.session.life, Life::Running { .. });
         let headless = self.session.purpose() == Purpose::Headless;
@@ -45,7 +45,7 @@ impl Draft<'_> {
         self.change(Change::Leaving(Some(Leaving { word, until, by })));
     }
 
-    /// The turn has ended, or the time for a word is over: the signal is due, in what is left of the grace.
+    /// The turn has ended, or the time for the request is over: sends the signal with what is left of the grace.
     pub(super) fn part_further(&mut self, leaving: Leaving) -> Why {
         let Life::Stopping { run, .. } = self.session.life else { return Why::NothingDue };
         self.change(Change::Leaving(None));
@@ -56,7 +56,7 @@ impl Draft<'_> {
         Why::AskedToLeave
     }
 
-    /// The turn that an agent was to end before it leaves is over.
+    /// Goes on with the parting once the turn that the agent was to end first is over.
     pub(super) fn turn_is_over_for_good(&mut self) {
         if let Some(leaving) = self.session.live.leaving.filter(|leaving| leaving.word == Word::Interrupt) {
             self.part_further(leaving);

@@ -1,4 +1,4 @@
-//! What a person asks for: start, stop, restart, interrupt. Stop outranks every rule.
+//! What people ask for: start, stop, restart, interrupt. A stop outranks every rule.
 
 use super::draft::Draft;
 use crate::budgets::Budgets;
@@ -39,7 +39,7 @@ impl Draft<'_> {
         match self.session.life {
             Life::Archived { .. } => return self.refuse(Refusal::Archived),
             Life::Stopping { goal: Goal::Archive, .. } => return self.refuse(Refusal::BeingArchived),
-            // What is starting is as new as what a restart would bring.
+            // A run that is just starting is as new as the one a restart would bring.
             Life::Starting { .. } | Life::Stopping { goal: Goal::Restart, .. } => self.answer(Answer::Joined),
             Life::Stopping { .. } => self.change_goal(Goal::Restart),
             Life::Running { .. } | Life::Held { .. } => {
@@ -63,7 +63,7 @@ impl Draft<'_> {
     fn start_afresh(&mut self) {
         self.fresh_budgets();
         if self.session.spec.run_per_message && self.session.need(self.now.boot).is_none() {
-            // There is nothing to run before a message comes: it waits for one.
+            // There is nothing to run until a message comes.
             if !matches!(self.session.life, Life::Idle { .. }) {
                 self.not_needed();
             }
@@ -74,7 +74,7 @@ impl Draft<'_> {
         self.answer(Answer::UnderWay);
     }
 
-    /// The run that is ending is followed by something else than was planned.
+    /// Changes what follows the run that is ending.
     fn change_goal(&mut self, wanted: Goal) {
         self.end_takeover(TakeoverEnd::Overruled);
         self.fresh_budgets();
@@ -83,14 +83,14 @@ impl Draft<'_> {
         self.answer(Answer::UnderWay);
     }
 
-    /// A person's word begins a new streak and new budgets.
+    /// Resets streak and budgets, because a person asked.
     pub(super) fn fresh_budgets(&mut self) {
         if self.session.budgets != Budgets::default() {
             self.change(Change::Budgets(Box::default()));
         }
     }
 
-    /// A person's `start` is a need for one idle time.
+    /// Keeps the session needed for one idle time after a person's `start`.
     pub(super) fn keep_for_a_while(&mut self) {
         let until = self.now.boot + self.session.spec.policy.idle_after;
         self.change(Change::KeepUntil(Some(until)));
@@ -124,7 +124,7 @@ impl Draft<'_> {
         Why::Person(PersonAsked::Stopped)
     }
 
-    /// A start that has no process yet comes to nothing.
+    /// Calls off a start that has no process yet.
     pub(super) fn call_off(&mut self, run: crate::ids::RunNumber, then: fn(&mut Self)) {
         self.settle_number(run);
         self.act(Action::Release);
@@ -133,7 +133,7 @@ impl Draft<'_> {
 
     fn stop_harder(&mut self, run: crate::ids::RunNumber, goal: Goal, grace: Option<Duration>) {
         match goal {
-            // The archive and a daemon that goes down end in no run as well, and more than that.
+            // Archiving and the daemon's own end leave no run either, and do more than a stop.
             Goal::Archive | Goal::Down | Goal::Stop => {}
             Goal::Restart | Goal::Park | Goal::Drain | Goal::Takeover | Goal::Watchdog | Goal::Yield => {
                 self.aim(Goal::Stop);

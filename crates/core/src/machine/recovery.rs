@@ -1,4 +1,4 @@
-//! Recovery: brings a session from wherever a crash left it to where it must be, from what is there now.
+//! Recovery: takes a session from wherever a crash left it to where it must be, based on what is there now.
 //! There is no other recovery path: a first start finds nothing and changes nothing.
 
 use super::draft::Draft;
@@ -38,14 +38,14 @@ impl Draft<'_> {
         }
     }
 
-    /// Nothing is decided about a session whose shim holds the lock and does not answer.
+    /// Decides nothing while the session's shim holds the lock and does not answer.
     fn wait_for_shim(&mut self) -> Why {
         self.change(Change::Mute(true));
         self.act(Action::LookAgain);
         Why::Recovery(RecoveryStep::ShimMute)
     }
 
-    /// What may happen meanwhile: messages are queued, people come and go, nothing is started or stopped.
+    /// Handles what may happen meanwhile: messages are queued, clients come and go, nothing is started or stopped.
     pub(super) fn while_mute(&mut self, event: &Event) -> Why {
         match event {
             Event::DaemonStarted(world) => return self.recover(world),
@@ -67,7 +67,7 @@ impl Draft<'_> {
         Why::Recovery(RecoveryStep::ShimMute)
     }
 
-    /// Boot-clock times of another boot mean nothing; the crash streak is no matter of the clock.
+    /// Forgets boot-clock times of another boot, which mean nothing now; the crash streak does not depend on the clock.
     fn forget_clock(&mut self) {
         let mut budgets: Budgets = self.session.budgets.clone();
         budgets.forget_clock();
@@ -82,7 +82,8 @@ impl Draft<'_> {
         }
     }
 
-    /// What an earlier daemon held back because of a dialog is held back until it is known whether that is still open.
+    /// Goes on holding back messages because of a dialog that an earlier daemon saw, until it is known
+    /// whether it is still open.
     fn await_look(&mut self, run: RunNumber, dialog: Dialog) {
         let known = self.session.live.standing.is_some() || self.session.live_run() != Some(run);
         if dialog != Dialog::None && !known {
@@ -119,7 +120,7 @@ impl Draft<'_> {
         Why::Recovery(RecoveryStep::Adopted)
     }
 
-    /// A living agent that the record does not know of is ended; the session keeps to its record.
+    /// Ends a living agent that the record does not know about; the session keeps to its record.
     fn end_unexpected(&mut self, run: RunNumber) -> Why {
         let goal = match self.session.life {
             Life::Archived { .. } => Goal::Archive,
@@ -163,7 +164,7 @@ impl Draft<'_> {
             }
             Life::Backoff { .. } => self.wait_on(world.machine),
             Life::Blocked { on, .. } => self.try_blocked_again(on, world.machine),
-            // A restored session of mode `always` runs from the next daemon start on.
+            // A restored session of mode `always` runs once the daemon has started next.
             Life::Idle { since: IdleSince::Restored } if self.session.spec.mode == Mode::Always => {
                 self.rest(Life::Idle { since: IdleSince::DaemonDown });
                 Why::Recovery(RecoveryStep::AsItWas)
@@ -175,14 +176,14 @@ impl Draft<'_> {
         }
     }
 
-    /// The locks died with the daemon that was taking them: at rest first, woken if it is still needed.
+    /// The locks died with the daemon that was taking them: the session rests first and wakes if it is still needed.
     fn reserve_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
         match purpose {
             Purpose::Headless => {
                 self.settle_number(run);
                 self.rest(Life::Idle { since: IdleSince::DaemonDown });
             }
-            // Whoever asked for the terminal was connected to the daemon that died.
+            // The client that asked for the terminal was connected to the daemon that died.
             Purpose::Interactive(then) => {
                 self.settle_number(run);
                 self.hand_back(then);
@@ -191,16 +192,16 @@ impl Draft<'_> {
         Why::Recovery(RecoveryStep::StartsAgain)
     }
 
-    /// The locks were taken; whether a process came of it is told by the shim, or by its absence.
+    /// The locks were taken; the shim, or its absence, tells whether a process was started.
     fn spawn_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
         match (purpose, self.session.shim) {
-            // Whoever was connected to the daemon that died may have been the only one who needed it.
+            // The only client that needed it may have been connected to the daemon that died.
             (Purpose::Headless, Shim::Standing) if self.session.need(self.now.boot).is_none() => {
                 self.settle_number(run);
                 self.not_needed();
             }
             (Purpose::Headless, Shim::Standing) => self.act(Action::Spawn { run, purpose }),
-            // It may have run: a second run is not what `once` means.
+            // It may have run: a second run would break `once`.
             (Purpose::Headless, Shim::Absent) if self.session.spec.mode == Mode::Once => {
                 self.settle_number(run);
                 self.fail(FailCause::Interrupted);
@@ -246,7 +247,7 @@ fn failure_of(world: &World, run: RunNumber) -> Option<&StartFailure> {
     world.failures.iter().find(|(failed, _)| *failed == run).map(|(_, failure)| failure)
 }
 
-/// An end with the last line that was found in the log.
+/// Returns the end with the last line found in the log.
 fn with_line(ended: &Ended, world: &World) -> Ended {
     Ended { last_line: ended.last_line.clone().or_else(|| world.last_line.clone()), ..ended.clone() }
 }

@@ -17,7 +17,7 @@ impl Draft<'_> {
         Why::Person(PersonAsked::Archived)
     }
 
-    /// Stops the tree first, then archives; inbox, history and ids stay.
+    /// Stops the process tree first, then archives; inbox, history and ids stay.
     fn archive(&mut self) {
         self.end_takeover(TakeoverEnd::Overruled);
         self.answer(Answer::UnderWay);
@@ -77,7 +77,7 @@ impl Draft<'_> {
         Why::Person(PersonAsked::Purged)
     }
 
-    /// Nothing starts any more; runs end; what waits goes back to rest.
+    /// Prepares for the daemon's end: nothing starts any more, runs end, waits are given up.
     pub(super) fn going_down(&mut self) -> Why {
         self.change(Change::Closing(true));
         self.end_takeover(TakeoverEnd::Overruled);
@@ -94,7 +94,7 @@ impl Draft<'_> {
         Why::GoingDown
     }
 
-    /// Where a session rests while the daemon is away. A `once` run that was cut short has failed.
+    /// Rests a session while the daemon is away. A `once` run that was cut short has failed.
     pub(super) fn down(&mut self) {
         if self.session.spec.mode == Mode::Once && self.session.runs.count > 0 {
             self.fail(FailCause::Interrupted);
@@ -104,7 +104,7 @@ impl Draft<'_> {
     }
 
     fn rest_while_down(&mut self) {
-        // A person's `start` is not heard twice: whoever wants a run asks the next daemon.
+        // A person's `start` does not count twice: a client that wants a run asks the next daemon.
         if self.session.keep_until.is_some() {
             self.change(Change::KeepUntil(None));
         }
@@ -113,7 +113,7 @@ impl Draft<'_> {
 }
 
 impl Session {
-    /// Why purge would leave this session alone, if it would.
+    /// Returns why purge would leave this session alone, if it would.
     #[must_use]
     pub fn spared_by_purge(&self, include_active: bool, own: bool) -> Option<Refusal> {
         if self.life.is_retired() || include_active {

@@ -1,4 +1,4 @@
-//! Runs from the first lock to the first instruction.
+//! Runs, from the first lock to the first instruction.
 
 use super::draft::Draft;
 use crate::budgets::Budgets;
@@ -17,7 +17,7 @@ use crate::why::{TakeoverStep, Why};
 impl Draft<'_> {
     pub(super) fn reserved(&mut self, run: RunNumber) -> Why {
         match self.session.life {
-            // Whoever needed it has gone while the locks were taken: the follow-up calls the start off.
+            // The client that needed it has gone while the locks were taken: `follow_up` calls the start off.
             Life::Starting { run: wanted, stage: Stage::Reserving, purpose: Purpose::Headless }
                 if wanted == run && self.session.need(self.now.boot).is_none() =>
             {
@@ -35,7 +35,7 @@ impl Draft<'_> {
             | Life::Stopped
             | Life::Failed { .. }
             | Life::Archived { .. } => {
-                // Taken for a start that was called off meanwhile.
+                // Taken for a start that has been called off since.
                 self.act(Action::Release);
                 Why::Stale
             }
@@ -52,7 +52,7 @@ impl Draft<'_> {
         if wanted != run {
             return Why::Stale;
         }
-        // Our own locks are there: a program outside of them has the vendor session. They are given back.
+        // We hold our own locks, so a program outside of pinfold has the vendor session. Give ours back.
         if stage == Stage::Spawning {
             self.give_back();
         }
@@ -74,7 +74,7 @@ impl Draft<'_> {
         self.record(Record::LockReleased);
     }
 
-    /// Nothing is started; the kernel wakes us when the lock is free.
+    /// Waits for one of our locks: nothing is started until the kernel reports that it is free.
     pub(super) fn block_on_our_lock(&mut self, holder: Option<&HolderSeen>) {
         self.release();
         let holder = holder.cloned().map(Box::new);
@@ -90,7 +90,7 @@ impl Draft<'_> {
             self.runs_now(run, process, purpose);
             return Why::Started;
         }
-        // It was asked to end before it was seen to run: both are true.
+        // It was asked to end before it was known to run: both are true.
         if let Life::Stopping { run: wanted, purpose, .. } = self.session.life
             && wanted == run
             && self.session.runs.seen < run
@@ -173,9 +173,9 @@ impl Draft<'_> {
         }
     }
 
-    /// The shim had left before it heard of the start: the locks are taken again.
+    /// Takes the locks again, because the shim had left before it heard of the start.
     fn start_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
-        // Nothing runs yet: a terminal that waits for this run may as well have its place.
+        // Nothing runs yet, so a terminal that waits for this run can take its place right away.
         let waiting = self.session.live.takeover.is_some() && purpose == Purpose::Headless;
         let purpose = if waiting { Purpose::Interactive(HandBack::ByNeed) } else { purpose };
         // A new number, so that this report, coming twice, is not about the new start.
@@ -184,7 +184,7 @@ impl Draft<'_> {
         Why::ShimGone
     }
 
-    /// What the system refuses for now is tried again after a wait; no crash is charged for it.
+    /// Waits and tries again after a refusal by the system; this does not count as a crash.
     fn start_later(&mut self, refused: &StartRefused) -> Why {
         if self.session.live.closing {
             self.down();
@@ -211,7 +211,7 @@ impl Draft<'_> {
         Why::CannotStart { cause }
     }
 
-    /// A start that was refused is no run: it has an event of its own, and no end.
+    /// Records a refused start. It is not a run, so it has an event of its own and no end.
     fn record_start_failed(&mut self, run: RunNumber, failure: &StartFailure) {
         let (errno, text) = match failure {
             StartFailure::ShimGone => return,

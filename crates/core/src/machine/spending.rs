@@ -1,4 +1,4 @@
-//! What turns take, as their agents report it.
+//! What turns use, as reported by their agents.
 
 use super::draft::Draft;
 use crate::decision::Change;
@@ -9,7 +9,7 @@ use crate::usage::{Figures, Report, Spending, Usage};
 use crate::why::Why;
 
 impl Session {
-    /// What it has used, if its agent tells.
+    /// Returns what it has used, if its agent reports that.
     #[must_use]
     pub fn usage(&self) -> Option<&Usage> {
         self.usage.as_deref()
@@ -17,7 +17,7 @@ impl Session {
 }
 
 impl Draft<'_> {
-    /// Counts what a turn took. It was taken whatever became of the turn, or of its run.
+    /// Counts what a turn used. It was used whatever became of the turn or its run.
     pub(super) fn spent(&mut self, run: RunNumber, report: &Report) -> Why {
         let last = self.session.usage.as_deref().map(|usage| usage.totals).unwrap_or_default();
         let (spent, totals) = spending::count(report.turn, report.total, last);

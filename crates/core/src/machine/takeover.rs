@@ -24,7 +24,7 @@ impl Draft<'_> {
                 self.request_takeover(consumer, urgent);
                 self.turn_is_over_or_interrupted()
             }
-            // Nothing runs yet: the locks that are being taken serve the terminal as well.
+            // Nothing runs yet: the locks being taken serve the terminal as well.
             Life::Starting { run, stage: Stage::Reserving, .. } => {
                 self.settle_number(run);
                 self.take_over_now(consumer, urgent, HandBack::ByNeed)
@@ -69,7 +69,7 @@ impl Draft<'_> {
         if !self.session.spec.interactive {
             return Some(Refusal::NoTerminal);
         }
-        // A run that is never repeated cannot be handed back to.
+        // A `once` run is never repeated, so there would be nothing to hand back to.
         (self.session.spec.mode == Mode::Once).then_some(Refusal::RunsOnce)
     }
 
@@ -83,7 +83,7 @@ impl Draft<'_> {
             true => self.session.spec.policy.stop_grace,
             false => self.session.spec.policy.takeover_deadline,
         };
-        // Asked again by the same caller, the deadline starts anew; only a first request is an event.
+        // If the same client asks again, the deadline starts anew, but only the first request is an event.
         if self.session.live.takeover.is_none() {
             self.record(Record::TakeoverRequested { consumer, urgent });
         }
@@ -113,7 +113,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Between two turns a waiting takeover gets its chance.
+    /// Gives a waiting takeover its chance between two turns.
     pub(super) fn turn_is_over(&mut self) {
         let running = matches!(self.session.life, Life::Running { .. });
         let between_turns = self.session.inbox.in_flight().is_none();
@@ -122,12 +122,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether an interrupted turn is cut short for a takeover, and so costs no try.
+    /// Whether an interrupted turn was cut short for a takeover and so costs no try.
     pub(super) fn taking_over(&self) -> bool {
         self.session.live.takeover.is_some()
     }
 
-    /// The turn under way did not end in time: an urgent takeover ends the run, another one is called off.
+    /// The turn under way did not end in time: an urgent takeover ends the run, any other is called off.
     pub(super) fn takeover_due(&mut self, takeover: Takeover) -> Why {
         if takeover.urgent {
             self.end_run(Goal::Takeover, None);
@@ -137,7 +137,7 @@ impl Draft<'_> {
         Why::Takeover(TakeoverStep::TimedOut)
     }
 
-    /// Ends a takeover that is under way; without one there is nothing to end.
+    /// Ends the takeover that is under way, if there is one.
     pub(super) fn end_takeover(&mut self, how: TakeoverEnd) {
         if self.session.live.takeover.is_some() {
             self.change(Change::Takeover(None));

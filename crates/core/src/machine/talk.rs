@@ -1,4 +1,5 @@
-//! The conversation: what an agent asks, who answers, what it does, and which conversation of its vendor it is in.
+//! The conversation: what an agent asks, who answers, what it is doing, and which conversation of its vendor
+//! it is in.
 
 use super::draft::Draft;
 use crate::decision::{Action, Answer, Change, Record, Refusal};
@@ -44,7 +45,7 @@ impl Draft<'_> {
         Why::Request(RequestStep::AnsweredByPolicy)
     }
 
-    /// The decision is stored before the agent is told: whatever dies meanwhile, it is told this and nothing else.
+    /// Stores the answer before the agent is told: whatever dies in between, the agent is told this and nothing else.
     fn decide(&mut self, number: RequestNumber, answer: &RequestAnswer) {
         self.record(Record::RequestAnswered { number, verdict: answer.verdict, always: answer.always });
         self.change(Change::Request(RequestChange::Answered { number, answer: answer.clone() }));
@@ -58,7 +59,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Tells again what may not have been told; what was told already is recognised by its number.
+    /// Repeats answers that the agent may not have heard; it recognises those it has by their number.
     pub(super) fn tell_again(&mut self) {
         let untold: Vec<_> = self.session.talk.untold().map(|request| request.number).collect();
         for number in untold {
@@ -100,7 +101,7 @@ impl Draft<'_> {
         self.change(Change::Request(RequestChange::Closed { number }));
     }
 
-    /// What was asked within a turn is not asked any more when the turn, or its run, is over.
+    /// Withdraws everything asked within a turn, once the turn or its run is over.
     pub(super) fn withdraw_all(&mut self) {
         let numbers: Vec<_> = self.session.talk.requests().iter().map(|request| request.number).collect();
         for number in numbers {
@@ -108,7 +109,7 @@ impl Draft<'_> {
         }
     }
 
-    /// An id that is new is stored, then locked; the ones before it stay locked until the run ends.
+    /// Stores a new conversation id, then locks it; earlier ones stay locked until the run ends.
     pub(super) fn vendor_learned(&mut self, run: RunNumber, id: &str) -> Why {
         let why = self.vendor_left(run, id);
         if why == Why::VendorSessionLearned {
@@ -117,7 +118,7 @@ impl Draft<'_> {
         why
     }
 
-    /// The same of a run that ends now: the next one takes the lock when it is started.
+    /// Stores the id for a run that is ending; the next run takes the lock when it starts.
     pub(super) fn vendor_left(&mut self, run: RunNumber, id: &str) -> Why {
         let known = self.session.talk.vendor().is_some_and(|vendor| vendor.id == id);
         if self.session.live_run() != Some(run) || known {
@@ -128,7 +129,7 @@ impl Draft<'_> {
         Why::VendorSessionLearned
     }
 
-    /// What a daemon that has just come has to do again for a conversation that goes on.
+    /// Repeats what a new daemon has to do for a conversation that goes on.
     pub(super) fn resume_talk(&mut self, run: RunNumber) {
         if let Some(vendor) = self.session.talk.vendor().filter(|vendor| vendor.run == run) {
             let id = vendor.id.clone();

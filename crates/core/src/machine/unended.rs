@@ -1,4 +1,4 @@
-//! Runs that should be over and are not. Nothing is given up: what was asked for is done when it can be.
+//! Runs that should be over and are not. Nothing is given up: what was asked for happens as soon as it can.
 
 use super::draft::Draft;
 use crate::decision::{Change, Record};
@@ -8,7 +8,7 @@ use crate::unended::Unended;
 use crate::why::Why;
 
 impl Draft<'_> {
-    /// Somebody is in the way of a run's end. Said once per episode; the latest word counts.
+    /// Notes what keeps a run from ending. It is recorded once per episode; the latest report counts.
     pub(super) fn unended(&mut self, run: RunNumber, by: &Unended) -> Why {
         if self.session.live_run() != Some(run) {
             return Why::Stale;
@@ -17,14 +17,14 @@ impl Draft<'_> {
         if self.session.live.unended.as_deref() != Some(by) {
             self.change(Change::Unended(Some(Box::new(by.clone()))));
         }
-        // A daemon that has just started knows no more than that it got no answer yet.
+        // A daemon that has just started knows only that it has had no answer yet.
         if known != Some(warning(by)) && !self.session.live.mute {
             self.record(Record::HealthWarn { reason: warning(by) });
         }
         Why::Unended { by: by.clone() }
     }
 
-    /// A shim that was silent is at work again.
+    /// Notes that a silent shim answers again.
     pub(super) fn shim_answered(&mut self, run: RunNumber) -> Why {
         let silent = matches!(self.session.live.unended.as_deref(), Some(Unended::Silent { .. }));
         if self.session.live_run() != Some(run) || !silent {

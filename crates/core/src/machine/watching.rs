@@ -10,7 +10,7 @@ use crate::time::Boot;
 use crate::why::{MemorySeen, Why};
 
 impl Draft<'_> {
-    /// A deadline may have passed; which one is seen from the state alone.
+    /// Handles a deadline that may have passed; the state alone tells which one.
     pub(super) fn ticked(&mut self) -> Why {
         let now = self.now.boot;
         if let Some(leaving) = self.session.live.leaving.filter(|leaving| leaving.until <= now) {
@@ -36,7 +36,7 @@ impl Draft<'_> {
     }
 
     fn try_again(&mut self, why: Why) -> Why {
-        // A wait that nobody needs any more ends at rest, not in a run.
+        // If the session is no longer needed, its wait ends at rest, not in a run.
         if self.session.need(self.now.boot).is_none() {
             return Why::NotNeeded;
         }
@@ -101,7 +101,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether this is the run that is at work; one that is ending is left to its end.
+    /// Whether this is the run at work; one that is ending is left alone.
     fn watched(&self, run: RunNumber) -> bool {
         matches!(self.session.life, Life::Running { run: live, .. } | Life::Held { run: live, .. } if live == run)
     }

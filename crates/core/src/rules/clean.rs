@@ -1,5 +1,5 @@
 //! After a clean exit: the next run at once, until there are too many in a window; then waits as after
-//! crashes, until one run outlives the window. The crash streak is not touched, however long the run was.
+//! crashes, until one run outlives the window. The crash streak is left alone, however long the run was.
 
 use super::{Next, Outcome, WaitReason, Warning, growing_wait};
 use crate::budgets::Budgets;
@@ -13,7 +13,7 @@ pub(super) fn after(mut budgets: Budgets, lived: Duration, policy: &Policy, now:
         budgets.clean_waits = 0;
     }
     let count = budgets.clean.note(now.boot, policy.clean_window, policy.clean_limit);
-    // The waits themselves thin the window out, so an episode is not over because it looks quiet.
+    // The waits themselves thin out the window, so an episode is not over because it looks quiet.
     let in_episode = budgets.clean_waits > 0;
     if !in_episode && count <= usize::try_from(policy.clean_limit).unwrap_or(usize::MAX) {
         return Outcome { budgets, next: Next::AtOnce, warn: None };
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
     use crate::time::Boot;
 
-    /// Exits at these moments (ms), each after a life of so many; returns waits in seconds and warnings.
+    /// Plays exits given as (moment, lifetime) in ms; returns the waits in seconds and the number of warnings.
     fn play(exits: &[(u64, u64)]) -> (Vec<u64>, usize) {
         let policy = Policy::default();
         let mut budgets = Budgets { crashes: 4, ..Budgets::default() };
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn an_episode_ends_only_with_a_run_that_outlives_the_window() {
         let mut exits: Vec<(u64, u64)> = (0..11).map(|n| (n * 100, 50)).collect();
-        // Quiet for two minutes by waiting alone: still the same episode.
+        // Quiet for two minutes, but only because of the waits: still the same episode.
         exits.push((120_000, 60_000));
         assert_eq!(play(&exits), ([vec![0; 10], vec![1, 2]].concat(), 1));
         exits.push((240_000, 60_001));

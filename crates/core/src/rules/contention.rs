@@ -1,4 +1,4 @@
-//! After a run that could not get what somebody else holds: growing waits, then blocked. Never a crash.
+//! After a run that could not get what another process holds: growing waits, then blocked. Never a crash.
 
 use super::{BLOCKED_RETRY, Next, Outcome, WaitReason};
 use crate::budgets::Budgets;

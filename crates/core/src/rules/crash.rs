@@ -1,4 +1,4 @@
-//! After a crash: a streak that only crashes write, waits that double, two limits.
+//! After a crash: a streak that only crashes extend, waits that double, two limits.
 
 use super::{Next, Outcome, WaitReason, Warning, growing_wait};
 use crate::budgets::Budgets;
@@ -7,14 +7,14 @@ use crate::policy::Policy;
 use crate::time::Now;
 use std::time::Duration;
 
-/// A first crash is restarted at once only if the run lived this long: a program that dies at its start
-/// will most likely do so again.
+/// A first crash is restarted at once only if the run lived this long: a program that dies on start will most
+/// likely do so again.
 const WORTH_TRYING_AT_ONCE: Duration = Duration::from_secs(1);
 
-/// What a crash was.
+/// The kind of crash.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// It ended by itself, as nobody asked for.
+    /// It ended by itself.
     Crash,
     /// The kernel killed it for memory.
     OutOfMemory,

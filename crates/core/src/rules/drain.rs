@@ -1,4 +1,4 @@
-//! After a drain: the next run at once; too many in a window, and each waits a while. Never fails.
+//! After a drain: the next run at once; after too many in a window, each waits. Never fails.
 
 use super::{Next, Outcome, WaitReason, Warning};
 use crate::budgets::Budgets;

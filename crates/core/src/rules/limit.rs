@@ -1,4 +1,4 @@
-//! After a usage limit: nothing by itself, unless the user asked for it; then at the reset time.
+//! After a usage limit: no restart, unless the user asked for one; then at the reset time.
 
 use super::{BLOCKED_RETRY, Next, Outcome, WaitReason};
 use crate::budgets::Budgets;

@@ -1,4 +1,4 @@
-//! Memory: when to warn, and when to drain. What was read is a number here.
+//! Memory: when to warn and when to drain. A reading is only a number here.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// It could not be read; that is not 0.
+    /// It could not be read, which is not the same as 0.
     Unknown,
 }
 
@@ -22,39 +22,39 @@ impl From<Option<u64>> for Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The memory counters of the run's own control group.
+    /// The memory counters of the run's own cgroup.
     Cgroup,
-    /// The sum over the processes of its tree: forked copies count twice.
+    /// The sum over the processes of its tree; pages shared after a fork count twice.
     Sum,
-    /// The sum of proportional shares: exact, and slow to read.
+    /// The sum of proportional shares: exact but slow to read.
     Shares,
 }
 
 /// What is remembered between two readings of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MemoryWatch {
-    /// The latest known reading.
+    /// The latest known reading, in bytes.
     pub bytes: Option<u64>,
-    /// High memory was warned of, and not yet low again.
+    /// Whether high memory was warned about and has not been low again since.
     pub warned: bool,
-    /// That it cannot be read was warned of.
+    /// Whether it was warned that the memory cannot be read.
     pub unreadable: bool,
-    /// An exact reading has been asked for.
+    /// Whether an exact reading was requested.
     pub confirming: bool,
 }
 
 /// What a reading calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Nothing.
+    /// Nothing to do.
     Nothing,
-    /// A warning: it is high.
+    /// A warning that memory is high.
     Warn,
-    /// A warning: it cannot be read.
+    /// A warning that memory cannot be read.
     WarnUnreadable,
-    /// An exact reading: the sum is over the limit, and may count shared pages twice.
+    /// An exact reading: the sum is over the limit but may count shared pages twice.
     Confirm,
-    /// An end: it is over the limit.
+    /// The end of the run: it is over the limit.
     Drain,
 }
 

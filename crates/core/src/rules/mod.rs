@@ -1,5 +1,5 @@
-//! The rules, one per file: each takes facts and numbers and returns what follows, and knows nothing of
-//! sessions. To add one: its file with a table test, one arm here, one [`crate::why::Why`].
+//! The rules, one per file: each takes facts and numbers, returns what follows, and knows nothing about
+//! sessions. To add one: a file with a table test, one arm here, one [`crate::why::Why`].
 
 mod clean;
 mod contention;
@@ -20,13 +20,13 @@ use crate::time::Now;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How long a shim keeps the locks while nothing runs; a longer wait gives them back.
+/// How long a shim keeps the locks while nothing runs; for a longer wait they are given back.
 pub const LONGEST_GAP: Duration = Duration::from_secs(2);
 
-/// How often a session is tried again that somebody unknown keeps from running.
+/// How often to retry a session that an unknown holder keeps from running.
 pub const BLOCKED_RETRY: Duration = Duration::from_secs(600);
 
-/// What a rule says shall come after an end.
+/// What a rule decides after an end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The counters from now on.
@@ -40,21 +40,21 @@ pub struct Outcome {
 /// What comes after the end of a run, for a session that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The next run, at once.
+    /// The next run at once.
     AtOnce,
-    /// The next run, after a wait.
+    /// The next run after a wait.
     Wait {
-        /// How long.
+        /// How long to wait.
         wait: Duration,
-        /// What for.
+        /// Why to wait.
         reason: WaitReason,
     },
-    /// No run until somebody else lets go; a try after this long all the same.
+    /// No run until another process lets go, with a try after this long all the same.
     Block {
-        /// Until the next try.
+        /// The time until the next try.
         retry: Duration,
     },
-    /// No run: a person must look.
+    /// No run: a person must look at it.
     Fail(Verdict),
 }
 
@@ -70,16 +70,16 @@ pub enum WaitReason {
     CleanRestartBudgetExceeded,
     /// It was drained too often.
     MemoryDrainLoop,
-    /// Somebody else holds what it needs.
+    /// Another process holds what it needs.
     Contended,
-    /// A usage limit was met.
+    /// It reached a usage limit.
     UsageLimit,
     /// The system refused to start it.
     StartFailed,
 }
 
 impl WaitReason {
-    /// The word in events.
+    /// Returns its word in events.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl WaitReason {
     }
 }
 
-/// Something a person should know, said once per episode.
+/// Something a person should know, reported once per episode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Warning {
@@ -108,12 +108,12 @@ pub enum Warning {
     MemoryUnreadable,
     /// A run was asked to end, and its shim does not answer.
     ShimSilent,
-    /// Something that a run started cannot be ended.
+    /// A process that a run started cannot be ended.
     Survivors,
 }
 
 impl Warning {
-    /// The `reason` of a `health_warn` event.
+    /// Returns the `reason` of a `health_warn` event.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl Warning {
     }
 }
 
-/// Decides what follows an end that nobody asked for, or that our memory limit asked for.
+/// Decides what follows an end that was not asked for, or that our memory limit asked for.
 #[must_use]
 pub fn after(verdict: Verdict, ended: &Ended, before: &Budgets, policy: &Policy, now: Now) -> Outcome {
     let mut budgets = before.clone();
@@ -159,7 +159,7 @@ fn resets(ended: &Ended) -> Option<crate::time::Wall> {
     }
 }
 
-/// The n-th wait of a growing row: initial, twice that, and so on up to the ceiling, less the jitter.
+/// Returns the n-th wait of a growing series: the initial one, twice that, and so on up to the ceiling, less the jitter.
 fn growing_wait(n: u32, policy: &Policy, now: Now) -> Duration {
     let doubled = policy.backoff_initial.saturating_mul(1_u32.checked_shl(n - 1).unwrap_or(u32::MAX));
     let full = doubled.min(policy.backoff_max);

@@ -1,47 +1,47 @@
-//! How an agent that is spoken to is asked to leave: by word first, by a signal after that, all of it within the grace.
+//! How an agent that speaks a protocol is asked to leave: by a request first, then by a signal, all within the grace.
 //!
-//! A signal in the middle of a turn loses what the agent has not written down; a closed input alone lets some finish a turn of any
-//! length. So the turn is ended first, the input closed, and the signal comes last.
+//! A signal in the middle of a turn loses whatever the agent has not saved; with only its input closed, some
+//! agents finish a turn of any length. So the turn is ended first, then the input is closed, and the signal comes last.
 
 use std::time::Duration;
 
-/// Nobody waits longer than this for the end of a turn that was interrupted.
+/// The longest wait for an interrupted turn to end.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
-/// One that is parked has this long to leave by itself once its input is closed: nobody waits for it.
+/// How long a parked agent has to leave by itself once its input is closed: nothing waits for it.
 const LONGEST_LEAVE: Duration = Duration::from_secs(1);
 
-/// What is said to an agent that is to leave.
+/// What an agent that is to leave is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// End the turn.
     Interrupt,
-    /// Nothing more will come.
+    /// Nothing more will come: its input is closed.
     Close,
 }
 
-/// The first word, and how long it is waited for what it leads to. After no time at all the signal follows at once.
+/// The first request, and how long to wait for its effect. With a wait of zero the signal follows at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parting {
-    /// What is said.
+    /// What the agent is told.
     pub word: Word,
-    /// How long to wait then.
+    /// How long to wait afterwards.
     pub wait: Duration,
 }
 
-/// Whether somebody waits for the end of a run.
+/// Whether anything waits for the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// A person or another run does.
+    /// A person or another run waits.
     Yes,
-    /// It is parked: nobody has needed it for a while.
+    /// Nothing waits: it is parked and has not been needed for a while.
     No,
 }
 
-/// How to part with an agent; nothing where there is no time for words.
+/// Decides how to part with an agent; `None` if there is no time for a request.
 #[must_use]
 pub fn begin(in_turn: bool, awaited: Awaited, grace: Duration) -> Option<Parting> {
-    // Most of the grace is left for whoever hears no words.
+    // An agent that does not react to the request keeps most of the grace.
     let at_most = |longest: Duration| longest.min(grace / 2);
     if grace.is_zero() {
         return None;

@@ -5,14 +5,15 @@ use crate::hold::HoldKind;
 use crate::time::{Moment, Now, Wall};
 use std::time::Duration;
 
-/// No vendor has a limit that takes longer than a week to reset: what is further ahead is a mistake of somebody's clock.
+/// No vendor's limit takes longer than a week to reset: a later time is the mistake of some clock.
 const LONGEST: Duration = Duration::from_secs(8 * 24 * 3600);
-/// The first wait for a vendor that has too much to do; each further one is twice as long, up to [`BLOCKED_RETRY`].
+/// The first wait for an overloaded vendor; each further one is twice as long, up to [`BLOCKED_RETRY`].
 const OVERLOADED: Duration = Duration::from_secs(15);
-/// A reset that lies in the past, or is now, is waited for this long; each further refusal doubles it.
+/// The wait for a reset that is now or in the past; each further refusal doubles it.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// When the next try is due; none where only a person can know. `told` is the vendor's word, `refusals` how many there were in a row.
+/// Returns when the next try is due; `None` if only a person can know. `told` is what the vendor said,
+/// `refusals` the number of refusals in a row.
 #[must_use]
 pub fn until(kind: HoldKind, told: Option<Wall>, refusals: u32, now: Now) -> Option<Moment> {
     let doubled = |first: Duration| {

@@ -1,11 +1,11 @@
-//! What a turn took, by what an agent reports of it: of the turn, of the whole conversation, or of both.
+//! What a turn used, from what its agent reports: figures of the turn, of the whole conversation, or of both.
 //!
-//! Totals go on over resumes, and count what a terminal program of the vendor's took in between, which nobody else tells of. A
-//! total that is lower than the last one is a new count.
+//! Totals continue over resumes and include what the vendor's own terminal program used in between, which is
+//! not reported otherwise. A total lower than the last one is a new count.
 
 use crate::usage::{Figures, Money};
 
-/// What was taken, and the totals that the next report is compared with.
+/// Returns what was used, and the totals to compare the next report with.
 #[must_use]
 pub fn count(turn: Figures, total: Figures, last: Figures) -> (Figures, Figures) {
     let spent = Figures {
@@ -27,13 +27,14 @@ fn amount(cost: Option<Money>) -> Option<u64> {
     cost.map(|cost| cost.0)
 }
 
-/// One figure. A conversation that was not begun here has a total of before: the first one counts only where nothing tells of the turn.
+/// Counts one figure. A conversation that did not begin here has an earlier total, so the first total counts
+/// only if there is no figure of the turn.
 fn figure(turn: Option<u64>, total: Option<u64>, last: Option<u64>) -> Option<u64> {
     match (turn, total, last) {
         (turn, None, _) => turn,
         (Some(turn), Some(_), None) => Some(turn),
         (None, Some(total), None) => Some(total),
-        // What is more than the turn took was taken between two reports.
+        // Whatever exceeds the turn was used between two reports.
         (turn, Some(total), Some(last)) if total >= last => Some((total - last).max(turn.unwrap_or(0))),
         (turn, Some(total), Some(_)) => Some(turn.unwrap_or(total)),
     }
@@ -45,20 +46,20 @@ mod tests {
 
     #[test]
     fn a_turn_takes_what_is_told_of_it_or_what_the_total_has_grown_by() {
-        // Of the turn, in all, in all the last time; and what is counted.
+        // Columns: turn, total, last total; counted.
         let rows = [
             (Some(5), None, None, Some(5)),
             (None, None, Some(9), None),
-            // The first total: of a conversation that goes on from before, only the turn is ours.
+            // The first total: of a conversation that began elsewhere, only the turn is ours.
             (Some(5), Some(105), None, Some(5)),
             (None, Some(105), None, Some(105)),
             // The cumulative costs of LESSONS: 3.23, 3.48, 3.71.
             (None, Some(348), Some(323), Some(25)),
             (None, Some(371), Some(348), Some(23)),
             (Some(25), Some(348), Some(323), Some(25)),
-            // A terminal took 20 in between.
+            // A terminal program used 20 in between.
             (Some(5), Some(130), Some(105), Some(25)),
-            // The agent was killed before it wrote its total down: it goes on from an earlier one.
+            // The agent was killed before it saved its total: it continues from an earlier one.
             (Some(5), Some(107), Some(105), Some(5)),
             (Some(2), Some(104), Some(105), Some(2)),
             // A new count, as after `/clear`.

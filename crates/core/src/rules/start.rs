@@ -1,4 +1,4 @@
-//! A start that the system refused before anything was executed: a shortage passes, what is wrong stays wrong.
+//! A start that the system refused before anything was executed: a shortage passes, a wrong path stays wrong.
 //! Neither is a crash.
 
 use super::growing_wait;
@@ -6,33 +6,33 @@ use crate::policy::Policy;
 use crate::time::Now;
 use std::time::Duration;
 
-/// No such file.
+/// The file does not exist.
 pub const ENOENT: i32 = 2;
-/// Not permitted by the file's mode.
+/// The file's mode does not permit it.
 pub const EACCES: i32 = 13;
-/// A symbolic link where there must be none.
+/// A symbolic link where none is allowed.
 pub const ELOOP: i32 = 40;
 
-/// What no waiting mends, by Linux' numbers: EPERM ENOENT E2BIG ENOEXEC EACCES ENOTDIR EISDIR EINVAL ENAMETOOLONG
-/// ELOOP ELIBBAD. All else may get better, most of all a shortage: EAGAIN ENOMEM ENFILE EMFILE ENOSPC.
+/// Errors that waiting does not mend, by Linux's numbers: EPERM ENOENT E2BIG ENOEXEC EACCES ENOTDIR EISDIR
+/// EINVAL ENAMETOOLONG ELOOP ELIBBAD. All others may pass, above all shortages: EAGAIN ENOMEM ENFILE EMFILE ENOSPC.
 const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, 8, EACCES, 20, 21, 22, 36, ELOOP, 80];
 
 /// What a refused start means for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prospect {
-    /// It may succeed.
+    /// The next one may succeed.
     Better,
-    /// It will be refused as well.
+    /// The next one will be refused as well.
     Never,
 }
 
-/// Judges a refusal by the kernel's number for it; one that has none may get better.
+/// Judges a refusal by its error number; one without a number may pass.
 #[must_use]
 pub fn prospect(errno: Option<i32>) -> Prospect {
     if errno.is_some_and(|errno| FOR_GOOD.contains(&errno)) { Prospect::Never } else { Prospect::Better }
 }
 
-/// How long to wait after the n-th refusal in a row.
+/// Returns how long to wait after the n-th refusal in a row.
 #[must_use]
 pub fn wait(n: u32, policy: &Policy, now: Now) -> Duration {
     growing_wait(n.max(1), policy, now)
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_shortage_passes_and_what_is_wrong_stays_wrong() {
-        // EMFILE ENFILE ENOMEM EAGAIN ENOSPC, EIO, ETXTBSY, and what has no number.
+        // EMFILE ENFILE ENOMEM EAGAIN ENOSPC, EIO, ETXTBSY, and an error without a number.
         for errno in [Some(24), Some(23), Some(12), Some(11), Some(28), Some(5), Some(26), None] {
             assert_eq!(prospect(errno), Prospect::Better, "{errno:?}");
         }

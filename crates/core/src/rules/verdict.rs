@@ -1,5 +1,5 @@
-//! One verdict for each end: what we asked for, then what the agent said, then what its adapter
-//! recognised, then what the kernel says. No guess by uptime, no magic code but the published ones.
+//! One verdict for each end: what we asked for, then what the agent announced, then what its adapter
+//! recognised, then what the kernel says. No guess by uptime, no magic code except the published ones.
 
 use crate::exit::{Ended, Exit, Recognised, Said, Verdict};
 use serde::{Deserialize, Serialize};
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// Nothing: the end is its own.
+    /// Nothing: it ended by itself.
     Nothing,
     /// To end: stop, restart, park, archive, takeover, interrupt.
     ToEnd,
     /// To end because of its memory limit.
     ToDrain,
-    /// To end because somebody else holds its vendor session.
+    /// To end because another process holds its vendor session.
     ToYield,
     /// To end because its watchdog was silent.
     ToRevive,
 }
 
-/// `EX_TEMPFAIL`: somebody else holds what it needs.
+/// `EX_TEMPFAIL`: another process holds what it needs.
 const TRY_LATER: i32 = 75;
-/// `EX_CONFIG`, "found but not executable" and "not found" of the shells.
+/// `EX_CONFIG`, and the shells' "found but not executable" and "not found".
 const POINTLESS: [i32; 3] = [78, 126, 127];
 const SIGKILL: i32 = 9;
 
-/// Judges one end.
+/// Judges how one run ended.
 #[must_use]
 pub fn judge(asked: Asked, ended: &Ended) -> Verdict {
     match asked {

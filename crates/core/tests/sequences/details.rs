@@ -1,4 +1,4 @@
-//! Small print: counts, boundaries and records that nothing else would miss.
+//! Small print: counts, boundaries and records that no other test would miss.
 
 use crate::driver::{Driver, End, always, ended, on_demand, shortage};
 use crate::people::in_state;

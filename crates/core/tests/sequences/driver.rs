@@ -1,4 +1,4 @@
-//! Drives one session in virtual time, as a shell would: locks are granted, spawns succeed, unless told otherwise.
+//! Drives one session in virtual time, as a shell would: unless told otherwise, locks are granted and spawns succeed.
 
 use pinfold_core::decision::{Answer, Record};
 use pinfold_core::event::{Ask, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd};
@@ -58,8 +58,8 @@ impl Driver {
         driver
     }
 
-    /// Gives the session an event and does at once what it asks for. The decision is shared, so that a test may
-    /// leave it alone.
+    /// Gives the session an event and does at once what it asks for. The decision is shared, so that a test
+    /// may ignore it.
     pub(crate) fn send(&mut self, event: Event) -> Rc<Decision> {
         let decision = self.hear(event);
         for action in decision.actions.clone() {
@@ -113,7 +113,7 @@ impl Driver {
         self.session.live_run().expect("a run")
     }
 
-    /// The live run ends after so many milliseconds of life.
+    /// Ends the live run after this many milliseconds of life.
     pub(crate) fn ends(&mut self, end: End, lived: u64) -> Rc<Decision> {
         self.ends_held_by(end, lived, None)
     }
@@ -173,7 +173,7 @@ impl Driver {
         message
     }
 
-    /// The agent takes the message whose turn it is.
+    /// Makes the agent take the message whose turn it is.
     pub(crate) fn takes(&mut self) -> MessageId {
         let message = self.session.inbox().in_flight().expect("a turn").message;
         let run = self.run();
@@ -188,7 +188,7 @@ impl Driver {
         message
     }
 
-    /// kill -9 of the daemon, and its return: only what is stored is left.
+    /// Kills the daemon with -9 and brings it back: only what is stored is left.
     pub(crate) fn daemon_restarts(&mut self, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> Rc<Decision> {
         self.session = self.session.as_stored();
         let machine = pinfold_core::event::Machine::Same;
@@ -199,7 +199,7 @@ impl Driver {
         self.session.budgets().crashes
     }
 
-    /// How often something was recorded.
+    /// Returns how often something was recorded.
     pub(crate) fn count(&self, wanted: impl Fn(&Record) -> bool) -> usize {
         self.records.iter().filter(|record| wanted(record)).count()
     }
@@ -208,7 +208,7 @@ impl Driver {
         self.count(|record| matches!(record, Record::HealthWarn { reason } if reason.word() == word))
     }
 
-    /// A start that fails: the shell reports it instead of a running agent.
+    /// Makes a start fail: the shell reports that instead of a running agent.
     pub(crate) fn start_fails(&mut self, failure: StartFailure) {
         let decision = self.hear(Event::Asked(Ask::Start));
         let run = self.run();
@@ -222,7 +222,7 @@ impl Driver {
     }
 }
 
-/// What a system that is out of descriptors says.
+/// What a system without free descriptors says.
 pub(crate) fn shortage() -> StartFailure {
     StartFailure::Refused(StartRefused { errno: Some(24), text: "`agent`: too many open files".into() })
 }

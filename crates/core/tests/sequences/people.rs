@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const STOP: Ask = Ask::Stop { grace: None };
 
-/// A session in each state, by the ways of the real world.
+/// Brings a session into a state, by events as they really occur.
 pub(crate) fn in_state(state: State) -> Driver {
     let spec = Spec { interactive: true, ..Spec::new(Mode::OnDemand) };
     let mut driver = Driver::new(spec);
@@ -56,7 +56,7 @@ pub(crate) const STATES: [State; 10] = [
     State::Archived,
 ];
 
-/// The answer to a word, and the state right after it.
+/// Returns the answer to a request, and the state right after it.
 fn answers(ask: Ask) -> Vec<(State, Option<Answer>, State)> {
     STATES
         .into_iter()

@@ -9,7 +9,7 @@ fn per_message(mode: Mode) -> Driver {
     Driver::new(Spec { run_per_message: true, ..Spec::new(mode) })
 }
 
-/// The turn of the message that was delivered ends, and the run with it.
+/// Ends the turn of the message that was delivered, and the run with it.
 fn turn(driver: &mut Driver, how: TurnEnd, end: End) {
     driver.message();
     let message = driver.takes();

@@ -14,7 +14,7 @@ fn starts(driver: &Driver) -> usize {
     driver.count(|record| matches!(record, Record::RunStarted { .. }))
 }
 
-/// Everything that can be said of a run.
+/// Returns everything that can be reported about a run.
 fn reports() -> Vec<RunEvent> {
     vec![
         RunEvent::Reserved,

@@ -1,18 +1,18 @@
-//! `/proc/PID/environ`: what a process was started with.
+//! `/proc/PID/environ`: the environment a process was started with.
 
 use super::{path, seen};
 use crate::sys;
 use rustix::io::Errno;
 
-/// The environment of a process; nothing where it has gone or may not be examined.
+/// Reads the environment of a process; `None` if the process has gone or may not be examined.
 ///
 /// # Errors
-/// Trouble of our own.
+/// The failure is on our side.
 pub fn read(pid: u32) -> Result<Option<Vec<u8>>, Errno> {
     seen(sys::read_file(&path(pid, "environ")))
 }
 
-/// The names and values in an environment.
+/// Returns the names and values in an environment.
 pub fn variables(environ: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     environ.split(|byte| *byte == 0).filter_map(|entry| {
         let at = entry.iter().position(|byte| *byte == b'=')?;
@@ -20,7 +20,7 @@ pub fn variables(environ: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The value of one variable.
+/// Returns the value of one variable.
 #[must_use]
 pub fn value<'a>(environ: &'a [u8], name: &str) -> Option<&'a [u8]> {
     variables(environ).find_map(|(found, value)| (found == name.as_bytes()).then_some(value))

@@ -1,18 +1,18 @@
-//! `/proc/PID/fdinfo/N`: the flock and the mount of a descriptor, and whether threads share theirs.
+//! `/proc/PID/fdinfo/N`: the flock and the mount of a descriptor, and whether threads share a descriptor table.
 #![expect(unsafe_code, reason = "kcmp has no safe form")]
 
 use std::path::Path;
 
-/// A lock that `flock(2)` gave.
+/// A lock given by `flock(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flock {
-    /// Nobody else has one.
+    /// No other process has one.
     Exclusive,
     /// Others may have one of the same kind.
     Shared,
 }
 
-/// The flock that a descriptor's fdinfo shows. Whoever waits for one has none.
+/// Returns the flock that a descriptor's fdinfo shows. A process that waits for one has none.
 #[must_use]
 pub fn flock(fdinfo: &[u8]) -> Option<Flock> {
     let text = std::str::from_utf8(fdinfo).ok()?;
@@ -26,7 +26,7 @@ pub fn flock(fdinfo: &[u8]) -> Option<Flock> {
     })
 }
 
-/// The process that has a flock of its own on the file at this path, as far as this user may see. No lock is tried.
+/// Returns the process that holds a flock on the file at this path, as far as this user may see. Takes no lock.
 #[must_use]
 pub fn holder(file: &Path) -> Option<u32> {
     let file = file.canonicalize().ok()?;
@@ -42,14 +42,15 @@ pub fn holder(file: &Path) -> Option<u32> {
     })
 }
 
-/// The mount that a descriptor was opened through, by the number that the kernel gives it in all namespaces.
+/// Returns the mount that a descriptor was opened through, by the kernel's number for it, which is the same
+/// in all namespaces.
 #[must_use]
 pub fn mount(fdinfo: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(fdinfo).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
-/// Whether two threads of a process have one descriptor table; false also when the kernel does not say.
+/// Whether two threads of a process share a descriptor table; also false if the kernel does not say.
 #[must_use]
 pub fn same_table(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_long = 2;

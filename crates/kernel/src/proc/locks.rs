@@ -1,16 +1,16 @@
-//! `/proc/locks`: every lock that is held or waited for, by inode. The device is left out: some file systems show another
-//! one elsewhere.
+//! `/proc/locks`: every lock that is held or waited for, by inode. The device is ignored, because some file
+//! systems show a different one elsewhere.
 
 use crate::sys;
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Who took the exclusive flocks that are held now, by the inodes of the files. Who took one may have given it on since,
-/// and ended. A look takes the same few milliseconds whoever else runs.
+/// The processes that took the exclusive flocks held now, by the inodes of the files. Such a process may have
+/// passed the lock on since, and ended. Reading this takes the same few milliseconds whatever else runs.
 pub type Flocked = HashMap<u64, Vec<u32>>;
 
-/// Reads who took which exclusive flock.
+/// Reads which process took which exclusive flock.
 ///
 /// # Errors
 /// The kernel did not say.
@@ -22,7 +22,7 @@ pub fn flocked() -> Result<Flocked, Errno> {
     Ok(flocked)
 }
 
-/// The inodes of all files for whose flock somebody waits.
+/// Returns the inodes of all files whose flock a process waits for.
 ///
 /// # Errors
 /// The kernel did not say.
@@ -40,13 +40,13 @@ fn inode_in(file: &str) -> Option<u64> {
     file.rsplit(':').next()?.parse().ok()
 }
 
-/// `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; who waits has an arrow before its kind.
+/// `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; a process that waits has an arrow before the kind.
 fn flocked_in(line: &str) -> Option<(u64, u32)> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (kind, _, mode, taker, file) =
         (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
     let exclusive = kind == "FLOCK" && mode == "WRITE";
-    // One of a namespace that is not seen from here has no number.
+    // A process of a namespace that cannot be seen from here has no pid.
     let taker = taker.parse().unwrap_or(0);
     inode_in(file).filter(|_| exclusive).map(|inode| (inode, taker))
 }

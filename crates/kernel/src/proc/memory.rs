@@ -1,13 +1,13 @@
-//! Memory, from the texts that tell it: `status` and `smaps_rollup` of a process, `memory.stat` of a control group.
+//! Memory figures, from `status` and `smaps_rollup` of a process and `memory.stat` of a control group.
 //!
-//! Bytes, or `None` for what a text does not tell: that is never 0.
+//! In bytes, or `None` for what a text does not say: that is never 0.
 
-/// Reads the memory of one process from the text of its `/proc/PID/status`, in bytes.
+/// Reads the memory of one process from its `/proc/PID/status`, in bytes.
 ///
-/// That is `RssAnon` + `RssShmem`; their presence decides, not their value. Only where both are missing, or
-/// one is malformed, `VmRSS` (which counts mapped files too) stands in. A malformed field is never 0: with
-/// nothing to fall back on the answer is `None`. A process without any of the lines is a zombie
-/// or a kernel thread and has no memory.
+/// That is `RssAnon` + `RssShmem`; their presence decides, not their value. Only if both are missing, or one
+/// is malformed, does `VmRSS` (which includes mapped files) stand in. A malformed field is never 0: with
+/// nothing to fall back on the answer is `None`. A process without any of these lines is a zombie or a kernel
+/// thread and has no memory.
 ///
 /// ```
 /// use pinfold_kernel::proc::memory::of_status;
@@ -28,11 +28,11 @@ pub fn of_status(text: &str) -> Option<u64> {
     }
 }
 
-/// Reads the text of a control group's `memory.stat`, in bytes: anonymous and shared memory, never the total,
-/// which is page cache for the most part.
+/// Reads the memory of a control group from its `memory.stat`, in bytes: anonymous and shared memory, never
+/// the total, which is mostly page cache.
 ///
-/// That is `anon` + `shmem` in the second hierarchy. The first one counts a group without those below it, and with
-/// them under `total_rss` and `total_shmem`.
+/// That is `anon` + `shmem` in version 2. Version 1 counts a group without the groups below it, and with them
+/// as `total_rss` and `total_shmem`.
 ///
 /// ```
 /// use pinfold_kernel::proc::memory::of_group;
@@ -48,7 +48,7 @@ pub fn of_group(text: &str) -> Option<u64> {
     anon.flatten().and_then(|anon| anon.checked_add(shmem.unwrap_or(Some(0))?))
 }
 
-/// A counter, if it is there; nothing inside when it is no number.
+/// Returns a counter, if it is present; the inner `None` means that it is not a number.
 fn counter(text: &str, name: &str) -> Option<Option<u64>> {
     let mut found = text.split('\n').filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let value = found.next()?;
@@ -56,11 +56,11 @@ fn counter(text: &str, name: &str) -> Option<Option<u64>> {
     Some(value.parse().ok().filter(|_| digits && found.next().is_none()))
 }
 
-/// Reads the text of a process's `smaps_rollup`, in bytes: its share of anonymous and shared memory, in which a page
-/// that n processes have counts as an n-th of it in each.
+/// Reads the memory of a process from its `smaps_rollup`, in bytes: its share of anonymous and shared memory,
+/// in which a page shared by n processes counts as an n-th for each.
 ///
-/// A process that has ended has an empty text and no memory. Kernels before 5.4 do not tell the shares by kind, so
-/// there the answer is `None`.
+/// A process that has ended has an empty text and no memory. Kernels before 5.4 do not list the shares by
+/// kind, so there the answer is `None`.
 #[must_use]
 pub fn of_rollup(text: &str) -> Option<u64> {
     if text.is_empty() {
@@ -75,7 +75,7 @@ pub fn of_rollup(text: &str) -> Option<u64> {
     anon.checked_add(shmem).and_then(|sum| sum.checked_mul(1024))
 }
 
-/// What a process has on the swap, in bytes, from the text of its `/proc/PID/status`; 0 where it does not say.
+/// Returns how much of a process is swapped out, in bytes, from its `/proc/PID/status`; 0 if it does not say.
 #[must_use]
 pub fn swapped(text: &str) -> u64 {
     Field::find(text, "VmSwap").kibibytes().saturating_mul(1024)
@@ -96,7 +96,7 @@ impl Field {
             else {
                 continue;
             };
-            // Blanks before the name are not the kernel's grammar; nor is the same field twice.
+            // The kernel never writes blanks before the name, nor the same field twice.
             if found != Field::Missing || !line.starts_with(name) {
                 return Field::Malformed;
             }

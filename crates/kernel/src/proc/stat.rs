@@ -1,4 +1,4 @@
-//! `/proc/PID/stat`: one line, with a name in it that may hold anything.
+//! `/proc/PID/stat`: one line, which includes a name with arbitrary bytes.
 
 use super::{is_ours, path};
 use crate::sys;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// `USER_HZ` is 100 on every architecture that Rust's std supports on Linux except alpha.
 const TICKS_A_SECOND: i64 = 100;
 
-/// A stat line, cut where its name ends.
+/// A stat line, split after the name.
 #[derive(Debug, Clone, Copy)]
 pub struct Stat<'a> {
     /// The name of the process.
@@ -17,7 +17,7 @@ pub struct Stat<'a> {
 }
 
 impl<'a> Stat<'a> {
-    /// Reads a line. The name may hold anything, also `)` and newlines: the LAST `)` ends it.
+    /// Parses a line. The name may contain anything, even `)` and newlines: the LAST `)` ends it.
     #[must_use]
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let open = line.iter().position(|byte| *byte == b'(')?;
@@ -26,69 +26,69 @@ impl<'a> Stat<'a> {
         Some(Self { name: line.get(open + 1..close)?, rest })
     }
 
-    /// A field by the number that proc(5) gives it; the first after the name is 3.
+    /// Returns a field by its number in proc(5); the first after the name is 3.
     #[must_use]
     pub fn field(&self, number: usize) -> Option<&'a str> {
         self.rest.split_ascii_whitespace().nth(number.checked_sub(3)?)
     }
 
-    /// The letter that tells what the process does.
+    /// Returns the letter for the state of the process.
     #[must_use]
     pub fn state(&self) -> Option<char> {
         self.field(3)?.chars().next()
     }
 
-    /// Whether it has ended and only waits to be reaped.
+    /// Whether it has ended and is only waiting to be reaped.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.state(), Some('Z' | 'X'))
     }
 
-    /// The parent's pid.
+    /// Returns the parent's pid.
     #[must_use]
     pub fn parent(&self) -> Option<u32> {
         self.field(4)?.parse().ok()
     }
 
-    /// When it was started, as the caller's time namespace shows it.
+    /// Returns when it was started, as the caller's time namespace shows it.
     #[must_use]
     pub fn start_ticks(&self) -> Option<u64> {
         self.field(22)?.parse().ok()
     }
 
-    /// Where in its memory its command line begins and ends.
+    /// Returns where its command line begins and ends in its memory.
     #[must_use]
     pub fn arguments(&self) -> Option<(usize, usize)> {
         Some((self.field(48)?.parse().ok()?, self.field(49)?.parse().ok()?))
     }
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 #[must_use]
 pub fn parent(pid: u32) -> Option<u32> {
     Stat::parse(&sys::read_file(&path(pid, "stat")).ok()?)?.parent()
 }
 
-/// The letter that tells what a process does.
+/// Returns the letter for the state of a process.
 #[must_use]
 pub fn state(pid: u32) -> Option<char> {
     Stat::parse(&sys::read_file(&path(pid, "stat")).ok()?)?.state()
 }
 
-/// Whether a process is there and has not ended.
+/// Whether a process exists and has not ended.
 #[must_use]
 pub fn lives(pid: u32) -> bool {
     let line = sys::read_file(&path(pid, "stat")).unwrap_or_default();
     Stat::parse(&line).is_some_and(|stat| !stat.has_ended())
 }
 
-/// When a process was started, as the initial time namespace would show it.
+/// Returns when a process was started, as the initial time namespace would show it.
 ///
 /// # Errors
-/// `/proc` does not say, or is another namespace's.
+/// `/proc` does not say, or it belongs to another namespace.
 pub fn start_ticks(pid: u32) -> Result<u64, Errno> {
     let path = match pid {
-        // Right whatever pid namespace /proc shows.
+        // Correct whichever pid namespace /proc shows.
         own if own == std::process::id() => PathBuf::from("/proc/self/stat"),
         _ if is_ours()? => path(pid, "stat"),
         _ => return Err(Errno::IO),
@@ -98,7 +98,7 @@ pub fn start_ticks(pid: u32) -> Result<u64, Errno> {
     Ok(shown.wrapping_sub(time_namespace_ticks().cast_unsigned()))
 }
 
-/// How far this process's time namespace shifts the start times it reads.
+/// Returns by how much this process's time namespace shifts the start times it reads.
 fn time_namespace_ticks() -> i64 {
     let Ok(text) = sys::read_file(Path::new("/proc/self/timens_offsets")) else { return 0 };
     std::str::from_utf8(&text).ok().and_then(boot_offset).unwrap_or(0)

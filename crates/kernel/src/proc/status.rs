@@ -1,9 +1,9 @@
-//! `/proc/PID/status`: lines of a name and a value.
+//! `/proc/PID/status`: lines with a name and a value.
 
 use super::path;
 use crate::sys;
 
-/// The value of a line.
+/// Returns the value of a line.
 #[must_use]
 pub fn value<'a>(status: &'a [u8], name: &str) -> Option<&'a str> {
     let mut lines = status.split(|byte| *byte == b'\n');
@@ -11,7 +11,7 @@ pub fn value<'a>(status: &'a [u8], name: &str) -> Option<&'a str> {
     std::str::from_utf8(value).ok()
 }
 
-/// The users that a process is: real, effective, saved, and the one that files are opened as.
+/// Returns the user ids of a process: real, effective, saved, and the one used for files.
 #[must_use]
 pub fn users(pid: u32) -> Option<[u32; 4]> {
     users_in(&sys::read_file(&path(pid, "status")).ok()?)

@@ -1,4 +1,4 @@
-//! Who is above a process and who is below it, by the parents that `/proc` shows now.
+//! The ancestors and descendants of a process, by the parents that `/proc` shows now.
 
 use super::stat::parent;
 use super::{numbers, path};
@@ -6,17 +6,17 @@ use crate::sys;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// No chain of parents is longer; a longer one is a race with pids that are used again.
+/// No chain of parents is longer; a longer one is a race with reused pids.
 const DEEPEST: usize = 4096;
 
-/// The children of all threads of a process.
+/// Returns the children of all threads of a process.
 #[must_use]
 pub fn children(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for thread in numbers(&path(pid, "task")).unwrap_or_default() {
         match sys::read_file(&path(pid, &format!("task/{thread}/children"))) {
             Ok(text) => found.extend(numbers_in(&text)),
-            // A kernel without this file: everybody has to be asked for its parent.
+            // A kernel without this file: every process has to be asked for its parent.
             Err(_) if !Path::new("/proc/thread-self/children").exists() => return children_by_parent(pid),
             Err(_) => {}
         }
@@ -34,13 +34,13 @@ fn children_by_parent(process: u32) -> Vec<u32> {
     all.into_iter().filter(|pid| parent(*pid) == Some(process)).collect()
 }
 
-/// Every process below another, with those of all threads of each.
+/// Returns every process below another, including the children of all its threads.
 #[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {
     with_descendants(children(pid))
 }
 
-/// Some processes, and all that are below them.
+/// Returns these processes and all processes below them.
 #[must_use]
 pub fn with_descendants(mut found: Vec<u32>) -> Vec<u32> {
     let mut known: BTreeSet<u32> = found.iter().copied().collect();
@@ -52,7 +52,7 @@ pub fn with_descendants(mut found: Vec<u32>) -> Vec<u32> {
     found
 }
 
-/// A process, its parent, the parent of that, and so on.
+/// Returns a process, its parent, that one's parent, and so on.
 pub fn lineage(pid: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(pid), |pid| parent(*pid).filter(|parent| *parent > 0)).take(DEEPEST)
 }

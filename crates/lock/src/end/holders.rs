@@ -1,4 +1,5 @@
-//! Ends the holder of a lock with its whole tree: the one that was seen, and nobody who was granted the lock since.
+//! Ends the holder of a lock with its whole process tree: the holder that was seen, never one that was
+//! granted the lock since.
 
 use crate::end::members::{self, Member};
 use crate::files::folder::Folder;
@@ -20,35 +21,35 @@ use std::time::{Duration, Instant};
 /// What became of a holder that was to be ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// Nobody held the lock.
+    /// The lock was not held.
     NobodyHeld,
     /// The lock is free now; these processes were ended.
     Free {
         /// The lock as it was held.
         lock: Box<LockSeen>,
-        /// Who was ended.
+        /// The processes that were ended.
         processes: Vec<ProcessSeen>,
     },
-    /// The holder was ended; somebody else has been granted the lock since.
+    /// The holder was ended, and the lock has been granted to another since.
     PassedOn {
         /// The lock as it was held.
         lock: Box<LockSeen>,
-        /// Who was ended.
+        /// The processes that were ended.
         processes: Vec<ProcessSeen>,
         /// The lock as it is held now.
         now: Box<LockSeen>,
     },
-    /// Something could not be ended, so the lock is still held.
+    /// Some process could not be ended, so the lock is still held.
     StillHeld {
         /// The lock as it is held.
         lock: Box<LockSeen>,
-        /// Who was ended.
+        /// The processes that were ended.
         processes: Vec<ProcessSeen>,
     },
 }
 
-/// The holder of a lock as it was seen at one moment, with every process that holds it or belongs to its run. No
-/// process that comes later can be taken for one of them.
+/// The holder of a lock as it was seen at one moment, with every process that holds it or belongs to its run.
+/// No later process can be mistaken for one of them.
 #[derive(Debug)]
 pub struct Holders {
     folder: Folder,
@@ -56,25 +57,25 @@ pub struct Holders {
     lock: Box<LockSeen>,
     record: Option<Box<Record>>,
     members: Vec<Member>,
-    /// Whether somebody waits for the lock.
+    /// Whether a process waits for the lock.
     awaited: bool,
 }
 
 /// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
 const ENDING: Duration = Duration::from_secs(5);
-/// How long the rest of a tree waits for the end of its keeper.
+/// How long the rest of a tree waits for its keeper to end.
 const KEEPER: Duration = Duration::from_millis(500);
-/// Whoever has a lock writes down who it is within microseconds; on a machine out of breath within this.
+/// A new holder writes its record within microseconds; on an overloaded machine, within this.
 const WRITTEN: Duration = Duration::from_secs(1);
-/// Whoever only passes a lock on has done so within this.
+/// A process that only passes a lock on has done so within this.
 const PASSING: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_millis(2);
 
 impl Folder {
-    /// Ends whoever holds `resource` now: the processes that have its lock, its run, and all their descendants.
+    /// Ends the present holder of `resource`: the processes that have its lock, its run, and all their descendants.
     ///
-    /// Never frees the lock of a living process otherwise. The caller itself is spared, and so is everybody whom only a
-    /// record names, or who is another user.
+    /// A living process loses its lock in no other way. The caller itself is spared, and so are processes of
+    /// other users and processes that only a record names.
     pub fn end_holder(&self, resource: &Resource) -> Result<Ended, AcquireError> {
         match self.holders_of(resource)? {
             None => Ok(Ended::NobodyHeld),
@@ -82,14 +83,15 @@ impl Folder {
         }
     }
 
-    /// Who holds `resource` now, held so that they can be ended.
+    /// Returns the present holders of `resource`, held so that they can be ended.
     pub fn holders_of(&self, resource: &Resource) -> Result<Option<Holders>, AcquireError> {
         let wanted = Target::open(resource)?.wanted;
         let until = Instant::now() + WRITTEN;
         loop {
             let Some(lock) = self.holder_of_files(&wanted).map(Box::new) else { return Ok(None) };
             let record = self.record_behind(&wanted, &lock);
-            // Who takes a session's locks gives them to the shim it is about to start, and is not their holder.
+            // The process that takes a session's locks gives them to the shim it is about to start; it is not
+            // their holder.
             let being_started = record.as_ref().is_some_and(|record| is_reserved(record));
             if being_started && Instant::now() < until {
                 std::thread::sleep(AGAIN);
@@ -118,19 +120,19 @@ impl Folder {
 }
 
 impl Holders {
-    /// The lock as it was held.
+    /// Returns the lock as it was held.
     #[must_use]
     pub fn lock(&self) -> &LockSeen {
         &self.lock
     }
 
-    /// Who would be ended.
+    /// Returns the processes that would be ended.
     #[must_use]
     pub fn processes(&self) -> Vec<ProcessSeen> {
         self.members.iter().map(|member| member.seen.clone()).collect()
     }
 
-    /// Whether the caller is one of them, or was started by one of them, or inside their run.
+    /// Whether the caller is one of them, or was started by one of them or inside their run.
     #[must_use]
     pub fn include_the_caller(&self) -> bool {
         let own = std::process::id();
@@ -140,7 +142,7 @@ impl Holders {
             || self.lock.run.as_ref().is_some_and(marked)
     }
 
-    /// Whether it is still the same grant: a keeper may have begun another run under the lock.
+    /// Whether the grant is still the same: a keeper may have begun another run under the lock.
     #[must_use]
     pub fn are_current(&self) -> bool {
         let now = self.wanted.iter().filter(|want| want.mode == Mode::Exclusive);
@@ -148,7 +150,8 @@ impl Holders {
         self.record.as_ref().is_none_or(|then| records.any(|now| now.fence == then.fence))
     }
 
-    /// Ends them with SIGKILL, and what they start meanwhile. Whoever is granted the lock afterwards is left alone.
+    /// Ends them and whatever they start meanwhile with SIGKILL. A holder that is granted the lock afterwards
+    /// is left alone.
     #[must_use]
     pub fn end(mut self) -> Ended {
         let until = Instant::now() + ENDING;
@@ -166,7 +169,7 @@ impl Holders {
                 }
             }
             members.iter().for_each(|member| wait_for(member, until));
-            // What the run has started meanwhile: by its own traces only, for whoever has the lock now may be another.
+            // What the run has started meanwhile, by its own traces only: the lock may have another holder by now.
             members = members::left_of(self.record.as_deref());
         }
         self.afterwards(ended)
@@ -178,13 +181,13 @@ impl Holders {
         loop {
             let soon = |limit: Duration| began.elapsed() < limit;
             match folder.holder_of_files(&wanted).map(Box::new) {
-                // The kernel has woken who waits for it.
+                // The kernel has woken the process that waits for it.
                 None if awaited && soon(WRITTEN) => {}
                 None => return Ended::Free { lock, processes },
-                // A supervisor looks whether it is free, and gives it to the run that waits.
+                // A supervisor checks whether the lock is free and gives it to the run that waits.
                 Some(now) if now.fence != lock.fence && now.run.is_none() && soon(PASSING) => {}
                 Some(now) if now.fence != lock.fence => return Ended::PassedOn { lock, processes, now },
-                // The next holder has the lock already, and has yet to write down who it is.
+                // The next holder already has the lock but has not written its record yet.
                 Some(_) if soon(WRITTEN) && !processes.is_empty() => {}
                 Some(now) => return Ended::StillHeld { lock: now, processes },
             }
@@ -199,6 +202,6 @@ fn is_reserved(record: &Record) -> bool {
 
 fn wait_for(member: &Member, until: Instant) {
     let patience = Patience::new(Limit::At(until), None);
-    // Trouble shows in the next look at the lock.
+    // A failure shows in the next look at the lock.
     let _: Result<_, Errno> = patience.wait_for(&[&member.pidfd]);
 }

@@ -1,4 +1,4 @@
-//! Marks the locks of a run that is gone, so that no later acquirer has to look for it.
+//! Marks the locks of a run that is gone, so that no later acquirer has to search for it.
 
 use crate::files::facts::facts;
 use crate::files::file::{self, Head, Last};
@@ -11,10 +11,11 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 impl Folder {
-    /// Marks every lock that `run` left unreleased, when nothing of the run is left and nobody holds it. Ends nobody.
+    /// Marks every lock that `run` left unreleased, if nothing of the run is left and the lock is not held.
+    /// Ends no process.
     ///
-    /// For a supervisor that has seen the holder die: a record that nobody marks would be judged by whoever comes
-    /// next, perhaps much later.
+    /// For a supervisor that has seen the holder die: without the mark, the next acquirer would have to judge
+    /// the record, perhaps much later.
     pub fn mark_ended(&self, run: &Run) -> Result<(), Errno> {
         let mut gone = None;
         for name in self.names()? {
@@ -34,7 +35,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The record of the last grant of a file, when it was not given back.
+    /// Returns the record of the last grant of a file, if it was not given back.
     pub(crate) fn unreleased(&self, name: &FileName) -> Result<Option<Box<Record>>, Errno> {
         let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
         match file::left(&file, &Head::read(&file)?)? {
@@ -43,7 +44,8 @@ impl Folder {
         }
     }
 
-    /// Marks one grant under its flock, which is held for two reads and a write: whoever wants it then gets it.
+    /// Marks one grant under its flock, which is held for two reads and a write; an acquirer that comes then
+    /// waits that long.
     fn mark_one(&self, name: &FileName, record: &Record) -> Result<(), Errno> {
         let lock = self.open_existing(name, OFlags::RDWR)?;
         match sys::flock(&lock, FlockOperation::NonBlockingLockExclusive) {

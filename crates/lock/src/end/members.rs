@@ -1,8 +1,8 @@
-//! Who is to be ended with the holder of a lock: only processes of the lock folder's user of which the kernel shows what
-//! they have to do with it.
+//! The processes to be ended with the holder of a lock: only those of the lock folder's user whose tie to the
+//! lock the kernel shows.
 //!
-//! A record is a text. It is believed about the process that took the lock as far as that process has the descriptor,
-//! and about an agent as far as that holder is believed or the agent carries the run.
+//! A record is only text. It is believed about the process that took the lock if that process has the
+//! descriptor, and about an agent if that holder is believed or the agent carries the run's marker.
 
 use crate::files::folder::Folder;
 use crate::files::record::{Record, Run, Survivors};
@@ -17,18 +17,18 @@ use pinfold_kernel::{pidfd, proc, sys};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
-/// A process that is held, so that no later one can be taken for it.
+/// A process held by a pidfd, so that no later one can be mistaken for it.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) seen: ProcessSeen,
     pub(crate) pidfd: OwnedFd,
 }
 
-/// What a process has to do with a lock; asked again once the process is held.
+/// What ties a process to a lock; checked again once the process is held.
 enum Proof<'a> {
     /// It has a descriptor on the file, with the flock.
     Descriptor,
-    /// The believed record names it, with what no other process has.
+    /// The believed record names it, by something that no other process has.
     Named(&'a Record),
     /// Its environment names the run.
     Marker(&'a Run),
@@ -36,7 +36,7 @@ enum Proof<'a> {
     Below(&'a [u32]),
 }
 
-/// The processes behind a lock, the holder first: a shim, while its agent lives.
+/// Returns the processes that hold a lock, the holder first: that is the shim, while its agent lives.
 pub(crate) fn behind(
     folder: &Folder,
     wanted: &[Wanted],
@@ -69,7 +69,7 @@ pub(crate) fn behind(
     gathering.members
 }
 
-/// What is left of a run, as its own traces show it.
+/// Returns what is left of a run, by its own traces.
 pub(crate) fn left_of(record: Option<&Record>) -> Vec<Member> {
     let left = record.and_then(|record| survivors::find(record).ok().flatten());
     let processes = left.into_iter().flat_map(|left| left.processes);
@@ -83,12 +83,12 @@ impl From<Survivor> for Member {
     }
 }
 
-/// Whether a lock was taken for a process that asked for it over HTTP, and not for what the taker started.
+/// Whether a lock was taken for a process that asked for it over HTTP, and not for something the taker started.
 fn holds_for_another(record: &Record) -> bool {
     record.agent.is_some() && record.survivors != Survivors::End
 }
 
-/// The processes that have the exclusive flock on one of the files.
+/// Returns the processes that have the exclusive flock on one of the files.
 fn having(folder: &Folder, wanted: &[Wanted]) -> BTreeSet<u32> {
     let open = scan::open_files(folder.device()).unwrap_or_default();
     open.iter().filter(|one| is_wanted(folder, wanted, one)).map(|one| one.pid).collect()
@@ -101,7 +101,7 @@ fn is_wanted(folder: &Folder, wanted: &[Wanted], open: &Open) -> bool {
         && ours::is_of(folder, open)
 }
 
-/// A process of another user is somebody else's, however it came by the lock.
+/// A process of another user is not ours to end, however it came by the lock.
 fn may_be_ended(pid: u32) -> bool {
     pid > 1 && pid != std::process::id() && scan::user(pid) == Some(rustix::process::geteuid().as_raw())
 }
@@ -118,7 +118,7 @@ impl Gathering<'_> {
             return;
         }
         let Ok(pidfd) = sys::pidfd(pid) else { return };
-        // Asked while it is held: whatever had the pid before is out of the question.
+        // Checked while it is held, so a process that had the pid before is ruled out.
         let proved = may_be_ended(pid) && self.holds(pid, proof);
         if proved && pidfd::has_ended(&pidfd) == Ok(false) {
             self.members.push(Member { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd });

@@ -1,4 +1,4 @@
-//! Ends what others hold or left: holders, the marks of lost runs, files that nobody needs.
+//! Ends what others hold or left behind: holders, the marks of lost runs, unused files.
 
 pub(crate) mod holders;
 mod lost;

@@ -1,5 +1,5 @@
-//! Removes the files of keys that nobody has used for long: otherwise every name that was ever locked would be a file for
-//! ever. Why no lock is lost by it, and no fence goes back, is argued in `docs/design/010-sweep.md`.
+//! Removes the files of keys that have not been used for long: otherwise every name ever locked would stay a
+//! file forever. `docs/design/010-sweep.md` argues why this loses no lock and takes no fence back.
 
 use crate::files::facts::facts;
 use crate::files::fence::{self, LEAP};
@@ -17,16 +17,16 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// A file that may go, and the last fence that was given through it.
+/// A file that may go, and the last fence that was granted through it.
 struct Idle {
     name: FileName,
     fence: u64,
 }
 
 impl Folder {
-    /// Removes files of keys that nobody has used for `unused_for`, no more than `most`; returns how many.
+    /// Removes at most `most` files of keys that were not used for `unused_for`; returns how many.
     ///
-    /// One process sweeps at a time; another one finds nothing to do.
+    /// Only one process sweeps at a time; another one finds nothing to do.
     pub fn sweep(&self, unused_for: Duration, most: usize) -> Result<usize, Errno> {
         let Some(_alone) = self.ledger().sweeping(self.dir())? else { return Ok(0) };
         self.know_what_is_there()?;
@@ -36,7 +36,8 @@ impl Folder {
         if idle.is_empty() {
             return Ok(0);
         }
-        // A leap is what a power loss may have taken back; another one leaves room for grants until the file is removed.
+        // One leap is what a power loss may have taken back; another one leaves room for grants until the
+        // file is removed.
         let floor = idle.iter().map(|idle| idle.fence).max().unwrap_or(0).saturating_add(2 * LEAP);
         let floor = self.ledger().raise_floor(floor)?;
         let mut removed = Vec::new();
@@ -49,8 +50,9 @@ impl Folder {
         Ok(removed.len())
     }
 
-    /// Has nobody look for holders of what was swept. The holder of a file that was removed by hand is found by what the
-    /// ledger knows of the name, or of another with the same hash: nothing is forgotten while there is one.
+    /// Marks the removed files as swept, so that no acquirer searches for their holders. The holder of a file
+    /// that was removed by hand is found through the ledger's entry for its name, or for another name with
+    /// the same hash: while there is such a holder, nothing is forgotten.
     fn forget(&self, removed: &[FileName]) -> Result<(), Errno> {
         if removed.is_empty() || !removed_holders(self)?.is_empty() {
             return Ok(());
@@ -61,8 +63,8 @@ impl Folder {
         self.know_what_is_there()
     }
 
-    /// Notes every file that is there as made. Two names may share a place in the ledger, and a sweep may have been cut
-    /// short.
+    /// Notes every existing file as made. Two names may share a place in the ledger, and a sweep may have
+    /// been cut short.
     fn know_what_is_there(&self) -> Result<(), Errno> {
         for name in self.names()? {
             if self.ledger().made(&name)? == Made::Swept {
@@ -77,7 +79,7 @@ impl Folder {
         Some(Idle { name, fence: last_fence(&file, before)? })
     }
 
-    /// Removes a file under its flock, if it still is the one at its name, and idle.
+    /// Removes a file under its flock, if it is still the one at its name and still idle.
     fn remove_idle(&self, name: &FileName, before: u64, floor: u64) -> Result<bool, Errno> {
         let file = match self.open_existing(name, OFlags::RDONLY) {
             Err(Errno::NOENT) => return Ok(false),
@@ -99,7 +101,8 @@ impl Folder {
     }
 }
 
-/// The last fence of a file through which nothing was granted since `before`, and of whose last grant nothing can be left.
+/// Returns the last fence of a file through which nothing was granted since `before`, and whose last grant
+/// can have left nothing.
 fn last_fence(file: &OwnedFd, before: u64) -> Option<u64> {
     let written = u64::try_from(sys::fstat(file).ok()?.st_mtime).ok()?;
     let head = Head::read(file).ok()?;
@@ -108,7 +111,7 @@ fn last_fence(file: &OwnedFd, before: u64) -> Option<u64> {
     }
     match file::left(file, &head).ok()? {
         Last::Nothing | Last::Released => {}
-        // Nothing outlives a restart of the machine.
+        // Nothing survives a restart of the machine.
         Last::Unreleased(record) if record.holder.boot != process::vantage().ok()?.boot => {}
         Last::Unreleased(_) => return None,
     }
@@ -207,7 +210,7 @@ mod tests {
         let guard = take(&folder, "k");
         assert!(!armed.operations().contains(&"readlink"), "{:?}", armed.operations());
         drop(armed);
-        // From then on the name counts as made: who removes the file now is noticed.
+        // From then on the name counts as made: if its file is removed now, that is noticed.
         std::fs::remove_file(folder.file_path(&FileName::of_key("k"))).unwrap();
         let request = Request { run: Some(Run::new("other").unwrap()), ..Request::default() };
         assert!(matches!(folder.try_acquire(&key("k"), &request), Err(crate::AcquireError::Busy(_))));

@@ -39,21 +39,21 @@ pub struct FencedFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a foreign change may have been noticed"]
 pub struct Appended {
-    /// What somebody else did to the file since our last append.
+    /// What another writer did to the file since our last append.
     pub change: Option<Change>,
 }
 
-/// Why nothing was appended. The bytes of the file are as they were.
+/// Why nothing was appended. The bytes of the file are unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// A later grant exists: this writer lost its lock.
+    /// A later grant exists: this writer has lost its lock.
     #[error("fence {fence} was superseded by fence {by}; nothing was written to {}", path.display())]
     Superseded {
         /// The file.
         path: PathBuf,
         /// The writer's fence.
         fence: Fence,
-        /// The later one.
+        /// The later fence.
         by: Fence,
     },
     /// A file operation failed.
@@ -72,27 +72,27 @@ pub enum AppendError {
 pub struct FencedRecord {
     /// The fence it was written under.
     pub fence: Fence,
-    /// What was written.
+    /// The data that was written.
     pub data: Vec<u8>,
 }
 
-/// What a fenced file has.
+/// The contents of a fenced file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Contents {
     /// The records that count, in order.
     pub records: Vec<FencedRecord>,
-    /// Records that came after a later fence had claimed the file.
+    /// The number of records that were appended after a later fence had claimed the file.
     pub late: usize,
-    /// Lines that are no records: torn, or written by somebody else.
+    /// The number of lines that are not records: torn, or written by another program.
     pub damaged: usize,
 }
 
-/// A writer is inside for microseconds; one that stays longer is stopped, and must not stop its successor.
+/// A writer is inside for microseconds; one that stays longer has been stopped, and must not block its successor.
 const SECTION: Duration = Duration::from_secs(1);
 
 impl Guard {
     /// Opens a fenced file under this lock and claims it: whatever an older fence appends from now on does
-    /// not count. The guard watches the file, and its receipt tells of foreign changes.
+    /// not count. The guard watches the file, and its receipt reports foreign changes.
     pub fn open_fenced(&mut self, path: impl AsRef<Path>) -> Result<FencedFile, AppendError> {
         let name = self.writers[0].name;
         let mut file = FencedFile::open_at(path.as_ref(), self.folder.clone(), name)?;
@@ -126,7 +126,7 @@ impl FencedFile {
         })
     }
 
-    /// Reads what counts in a fenced file.
+    /// Reads the records of a fenced file that count.
     pub fn read(path: impl AsRef<Path>) -> Result<Contents, Errno> {
         let bytes = sys::read_file(path.as_ref())?;
         let mut contents = Contents::default();
@@ -139,7 +139,7 @@ impl FencedFile {
         Ok(contents)
     }
 
-    /// Claims the file for a fence: whatever an older one appends from now on does not count.
+    /// Claims the file for a fence: whatever an older fence appends from now on does not count.
     pub fn claim(&mut self, fence: Fence) -> Result<(), AppendError> {
         self.write(fence, None).map(drop)
     }
@@ -176,12 +176,12 @@ impl FencedFile {
         Ok(Appended { change })
     }
 
-    /// A failed write may have left a part of a line. Readers skip it; taking it back is only tidier.
+    /// Truncates what a failed write may have left of a line. Readers skip it anyway; this is only tidier.
     fn take_back(&self, end: End) {
         let _ = sys::cut(&self.file, end.size);
     }
 
-    /// Opens the path again when another file, or none, is there.
+    /// Reopens the path if another file, or none, is there.
     fn follow(&mut self) -> Result<Option<Change>, Errno> {
         let change = match look(&self.path, facts(&self.file)?.id) {
             None => return Ok(None),
@@ -195,9 +195,9 @@ impl FencedFile {
         Ok(known.then_some(change))
     }
 
-    /// Enters the critical section. A writer stopped inside must not stop its successor, whose records count.
+    /// Enters the critical section. A writer that was stopped inside must not block its successor, whose records count.
     fn enter(&self) -> Result<Option<OwnedFd>, Errno> {
-        // A description of its own: the flock ends with it, also when an error returns early.
+        // A separate description, so that the flock ends with it even if an error returns early.
         let section = Arc::new(open_data(&self.path)?);
         match sys::flock(&section, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Arc::into_inner(section)),
@@ -235,7 +235,7 @@ impl FencedFile {
         Ok((End { id: now.id, size: self.state.scanned }, change))
     }
 
-    /// The fence of the newest grant, as the lock file tells it.
+    /// Returns the fence of the newest grant, according to the lock file.
     fn lock_fence(&self) -> Result<Option<Fence>, Errno> {
         let file = match self.folder.open_existing(&self.lock, OFlags::RDONLY) {
             Err(Errno::NOENT) => return Ok(None),

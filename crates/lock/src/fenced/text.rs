@@ -8,7 +8,7 @@ use crate::files::page::checksum;
 pub(crate) struct State {
     pub(crate) scanned: u64,
     pub(crate) highest: Fence,
-    /// The file does not end with a newline: a writer was torn.
+    /// The file does not end with a newline: a writer was cut short.
     pub(crate) open_line: bool,
 }
 
@@ -18,18 +18,18 @@ impl Default for State {
     }
 }
 
-/// What one line is.
+/// The kind of one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Claim,
     Record(Fence, Vec<u8>),
-    /// Written under a fence that was superseded in the file before.
+    /// Written under a fence that the file had already superseded.
     Late,
-    /// No record, so many bytes long.
+    /// Not a record; its length in bytes.
     Damaged(u64),
 }
 
-/// Goes through `bytes`, which begin where `state` ended.
+/// Scans `bytes`, which begin where `state` ended.
 pub(crate) fn scan(bytes: &[u8], state: &mut State, mut take: impl FnMut(Line)) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let parsed = line.strip_suffix(b"\n").filter(|_| !state.open_line).and_then(decode);
@@ -48,7 +48,7 @@ pub(crate) fn scan(bytes: &[u8], state: &mut State, mut take: impl FnMut(Line)) 
     state.scanned += bytes.len() as u64;
 }
 
-/// One line; `after_torn` closes the line that a torn writer left open.
+/// Encodes one line; `after_torn` closes the line that an interrupted writer left open.
 pub(crate) fn encode(fence: Fence, data: Option<&[u8]>, after_torn: bool) -> Vec<u8> {
     let mut body = format!("{} {fence} ", if data.is_some() { 'd' } else { 'c' }).into_bytes();
     for byte in data.unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What the kernel says of a lock file that is open.
+//! What the kernel says about an open lock file.
 
 use crate::resource::FileId;
 use pinfold_kernel::sys;
@@ -6,13 +6,13 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// A lock file's facts after it was locked.
+/// The facts about a lock file after it was locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) id: FileId,
     pub(crate) size: u64,
     pub(crate) regular: bool,
-    /// The file has no name any more: somebody removed or replaced it.
+    /// The file no longer has a name: it was removed or replaced.
     pub(crate) removed: bool,
 }
 

@@ -1,14 +1,14 @@
-//! Chooses the next fence of a lock file: it grows over crashes, torn writes and power loss.
+//! Chooses the next fence of a lock file: it keeps growing over crashes, torn writes and power loss.
 //!
-//! Only the first grant in a boot is synced. What a power loss can take back is less than one leap, and the
-//! next boot leaps further than that.
+//! Only the first grant in a boot is synced. A power loss can take back less than one leap, and the next boot
+//! leaps further than that.
 
 use crate::files::page::{Counter, Slot};
 use crate::judge::identity::BootId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A growing token of a grant: whoever has the larger one came later.
+/// A growing token of a grant: the holder with the larger one came later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(pub u64);
@@ -19,14 +19,14 @@ impl fmt::Display for Fence {
     }
 }
 
-/// More grants than one boot may lose: a boot syncs again before it has given half as many.
+/// More grants than one boot can lose: a boot syncs again before it has made half as many.
 pub(crate) const LEAP: u64 = 1 << 20;
 
 /// What the parts of one lock file say about the last fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Evidence {
     pub(crate) slots: [Slot; 2],
-    /// The largest fence that the mark and the record mention; 0 for none.
+    /// The largest fence that the mark and the record mention; 0 if they mention none.
     pub(crate) mentioned: u64,
     /// The file is known to have existed before: its counter was removed with it.
     pub(crate) removed: bool,
@@ -36,11 +36,11 @@ pub(crate) struct Evidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writes {
     Slot(usize),
-    /// A damaged slot was found: both are written, so that none stays damaged.
+    /// A damaged slot was found: both are written, so that neither stays damaged.
     Both,
 }
 
-/// The next fence and how it has to be stored.
+/// The next fence and how it must be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) counter: Counter,
@@ -49,7 +49,7 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    /// The same grant with a larger fence: the names of one directory share the largest.
+    /// Returns the same grant with a larger fence: the names of one directory share the largest.
     pub(crate) fn raised_to(mut self, fence: u64) -> Self {
         self.counter.fence = self.counter.fence.max(fence);
         self.sync = self.sync || self.counter.fence - self.counter.synced >= LEAP / 2;
@@ -62,8 +62,8 @@ impl Next {
 
 /// Chooses the next fence above `floor`.
 ///
-/// `seconds` (since 1970) is used only when every trace of the old counter is damaged: shifted by a leap it
-/// exceeds any counter that grew by less than a leap a second.
+/// `seconds` (since 1970) is used only if every trace of the old counter is damaged: shifted by a leap it
+/// exceeds any counter that grew by less than a leap per second.
 pub(crate) fn next(evidence: Evidence, boot: BootId, seconds: u64, floor: u64) -> Next {
     let [a, b] = evidence.slots;
     let newest = newest(a, b);
@@ -89,12 +89,12 @@ fn newest(a: Slot, b: Slot) -> Option<Counter> {
     }
 }
 
-/// Whether nothing of the last grant can have outlived its flock. A damaged slot may be of a later one.
+/// Whether nothing of the last grant can have outlived its flock. A damaged slot may belong to a later one.
 pub(crate) fn is_lone(slots: [Slot; 2]) -> bool {
     !slots.contains(&Slot::Damaged) && newest(slots[0], slots[1]).is_some_and(|counter| counter.lone)
 }
 
-/// The current fence and the slot that has it, for those who only look.
+/// Returns the current fence and its slot, for callers that only look.
 pub(crate) fn current(slots: [Slot; 2]) -> Option<(u64, usize)> {
     let newest = newest(slots[0], slots[1])?;
     let which = usize::from(slots[0] != Slot::Good(newest));

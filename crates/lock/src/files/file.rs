@@ -18,7 +18,7 @@ pub(crate) struct Head {
 /// What a lock file says about its last grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// Never granted, or torn: nothing is said.
+    /// Never granted, or torn: it says nothing.
     Nothing,
     /// Given back in order.
     Released,
@@ -62,19 +62,19 @@ impl Head {
         self.below
     }
 
-    /// What is known about the last fence, when the record (if it was needed) says `recorded`.
+    /// Returns what is known about the last fence; `recorded` is the record's fence, if it was needed.
     pub(crate) fn evidence(&self, recorded: Option<Fence>, removed: bool) -> Evidence {
         let mentioned = self.released().max(recorded).map_or(0, |fence| fence.0);
         Evidence { slots: self.slots(), mentioned, removed }
     }
 
-    /// Whether the last grant was given back in order; the record need not be read then.
+    /// Whether the last grant was given back in order; then the record need not be read.
     pub(crate) fn is_released(&self) -> bool {
         self.fence().is_some() && self.fence() == self.released()
     }
 }
 
-/// Reads what is left to do about the last grant: about one that is lone, nothing ever is.
+/// Reads what is left to do about the last grant; for a lone one that is nothing.
 pub(crate) fn left(file: impl AsFd, head: &Head) -> Result<Last, Errno> {
     if fence::is_lone(head.slots) { Ok(Last::Released) } else { last(file, head) }
 }
@@ -91,9 +91,9 @@ pub(crate) fn last(file: impl AsFd, head: &Head) -> Result<Last, Errno> {
     })
 }
 
-/// The record of the newest grant that left a whole one.
+/// Returns the record of the newest grant that left a complete one.
 ///
-/// When the newest is torn, the one before it is older than the mark of its release, or its run may live.
+/// If the newest is torn, the one before it is either older than its release mark, or its run may still live.
 pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
     let mut bytes = [0; SIZE];
     sys::read_at(file, &mut bytes, 0)?;
@@ -105,7 +105,7 @@ pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
     Ok(records.max_by_key(|record| record.fence))
 }
 
-/// The record of the newest grant, unless that was given back: for those who only look, by one read.
+/// Returns the record of the newest grant, unless that was given back; a single read, for callers that only look.
 pub(crate) fn current(file: impl AsFd) -> Result<Option<Record>, Errno> {
     let mut bytes = [0; SIZE];
     sys::read_at(file, &mut bytes, 0)?;
@@ -123,18 +123,18 @@ pub(crate) fn current(file: impl AsFd) -> Result<Option<Record>, Errno> {
     Ok(record.filter(|record| record.fence == Fence(fence)))
 }
 
-/// Fills the file, so that later writes need no new space on the disk.
+/// Fills the file, so that later writes need no new disk space.
 pub(crate) fn fill(file: impl AsFd, size: u64) -> Result<(), Errno> {
-    // Nothing was ever granted through a shorter file, so there is nothing to lose in it.
+    // Nothing was ever granted through a shorter file, so it contains nothing to lose.
     if size < SIZE as u64 { sys::write_at(file, &[0; SIZE], 0) } else { Ok(()) }
 }
 
-/// Writes fence and record of a grant: one write, unless a damaged slot has to be mended too.
+/// Writes the fence and record of a grant: one write, unless a damaged slot must be repaired too.
 pub(crate) fn write_grant(file: impl AsFd, next: Next, record: &Record) -> Result<(), Errno> {
     let text = record.to_bytes();
     let counter = page::Counter { lone: record.is_lone(), ..next.counter };
     let write = |which: usize| {
-        // A record always fits: it was cut when it was made.
+        // A record always fits: it was shortened when it was made.
         let (at, bytes) = page::grant(which, counter, &text).ok_or(Errno::TOOBIG)?;
         sys::write_at(file.as_fd(), &bytes, at as u64)
     };
@@ -144,7 +144,7 @@ pub(crate) fn write_grant(file: impl AsFd, next: Next, record: &Record) -> Resul
     }
 }
 
-/// Marks one grant as given back. The mark names its fence, so it can never release another one.
+/// Marks one grant as given back. The mark names its fence, so it can never release another grant.
 pub(crate) fn write_mark(file: impl AsFd, fence: Fence) -> Result<(), Errno> {
     sys::write_at(file, &page::mark(fence.0), page::MARK_AT as u64)
 }
@@ -153,7 +153,7 @@ pub(crate) fn write_below(file: impl AsFd, below: bool) -> Result<(), Errno> {
     sys::write_at(file, &[u8::from(below)], page::BELOW_AT as u64)
 }
 
-/// Rewrites the newest slot as one of another boot; for tests and benchmarks.
+/// Rewrites the newest slot as if it was of another boot; for tests and benchmarks.
 pub(crate) fn pretend_reboot(file: impl AsFd) -> Result<(), Errno> {
     let head = Head::read(file.as_fd())?;
     let (Some((_, which)), Some(record)) = (fence::current(head.slots()), record(file.as_fd())?) else {

@@ -1,4 +1,4 @@
-//! The folder that has the lock files: one of the user's own, on a file system that really excludes.
+//! The folder of the lock files: the user's own, on a file system whose locks really exclude.
 
 use crate::files::ledger::{self, Ledger};
 use crate::files::name::FileName;
@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A folder of lock files, open and tried out. Cheap to clone.
+/// A folder of lock files, open and tested. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Folder(Arc<Inner>);
 
@@ -31,44 +31,44 @@ struct Inner {
     writers: Mutex<VecDeque<(FileId, Arc<OwnedFd>)>>,
 }
 
-/// So many lock files are kept open for writing: opening is the costliest part of a grant.
+/// How many lock files are kept open for writing: opening is the costliest part of a grant.
 const KEPT_WRITERS: usize = 8;
 
-/// Whether the folder's modes were as they should be.
+/// Whether the folder's mode was as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modes {
-    /// Nobody else could look in.
+    /// No other user could look in.
     Private,
-    /// Others could; now they cannot.
+    /// Other users could look in; now they cannot.
     Tightened {
         /// The permission bits found.
         from: u32,
     },
 }
 
-/// Why a folder cannot have locks.
+/// Why a folder cannot be used for locks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FolderError {
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("{} belongs to user {owner}, not to user {caller}", path.display())]
     NotOurs {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The user it belongs to.
         owner: u32,
-        /// Who asked.
+        /// The user that asked.
         caller: u32,
     },
-    /// Another user could put another one in its place.
+    /// Another user could put something else in its place.
     #[error(transparent)]
     Replaceable(NotPrivate),
-    /// There are files in it, and none of them is a lock.
+    /// It contains files, and none of them is a lock.
     #[error("{} is not a lock folder: there are other files in it", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
-    /// It may not be made, opened or written.
+    /// It may not be created, opened or written.
     #[error("{} may not be used", path.display())]
     NotPermitted {
         /// The folder.
@@ -77,21 +77,21 @@ pub enum FolderError {
         #[source]
         source: Errno,
     },
-    /// Its file system does not exclude.
+    /// Locks on its file system do not exclude.
     #[error("{} cannot have locks: {why}", path.display())]
     NoExclusion {
         /// The folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// How the test failed.
         why: NoExclusion,
     },
-    /// There is something else in its place.
+    /// Something else is in its place.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
         /// The path.
         path: PathBuf,
     },
-    /// The kernel failed otherwise.
+    /// The kernel failed in another way.
     #[error("{} cannot be used", path.display())]
     Failed {
         /// The folder.
@@ -125,8 +125,8 @@ impl FolderError {
 }
 
 impl Folder {
-    /// Opens a folder, makes it when it is missing, and tries it out. Says whether its ledger is trusted: one without that
-    /// mark is new, and the folder may have been removed under living holders.
+    /// Opens a folder, creates it if it is missing, and tests it. Also returns whether its ledger is trusted:
+    /// a ledger without that mark is new, and the folder may have been removed under living holders.
     pub(crate) fn open_and_try(path: &Path) -> Result<(Self, bool), FolderError> {
         let failed = |errno| FolderError::new(path, errno);
         let real = private::way(path).map_err(|error| FolderError::not_private(path, error))?;
@@ -159,19 +159,19 @@ impl Folder {
         Ok((folder, trusted))
     }
 
-    /// Has its ledger trusted from now on.
+    /// Marks its ledger as trusted from now on.
     pub(crate) fn trust(&self) -> Result<(), FolderError> {
         self.0.ledger.set_trusted().map_err(|errno| FolderError::new(self.path(), errno))
     }
 
-    /// Whether the folder at a path was used since this machine started, so by somebody here. Nothing is made.
+    /// Whether the folder at a path was used since this machine started, and so by a process here. Creates nothing.
     #[must_use]
     pub fn was_used_in_this_boot(path: impl AsRef<Path>) -> bool {
         let then = Ledger::boot_of(path.as_ref());
         then.is_some_and(|then| process::vantage().is_ok_and(|now| now.boot == then))
     }
 
-    /// Tries whether its locks exclude, once in a boot; says whether its ledger is trusted.
+    /// Tests whether its locks exclude, once per boot; returns whether its ledger is trusted.
     fn try_out(&self) -> Result<bool, FolderError> {
         let failed = |errno| FolderError::new(self.path(), errno);
         let boot = process::vantage().map_err(failed)?.boot;
@@ -191,13 +191,13 @@ impl Folder {
         Ok(state.trusted)
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Whether its modes had to be tightened when it was opened.
+    /// Returns whether its mode had to be tightened when it was opened.
     #[must_use]
     pub fn modes(&self) -> Modes {
         self.0.modes
@@ -211,7 +211,7 @@ impl Folder {
         self.0.device
     }
 
-    /// The mount that it was opened through.
+    /// Returns the mount that it was opened through.
     pub(crate) fn mount(&self) -> Option<u64> {
         let own = format!("/proc/self/fdinfo/{}", rustix::fd::AsRawFd::as_raw_fd(&self.dir()));
         pinfold_kernel::proc::fdinfo::mount(&sys::read_file(Path::new(&own)).ok()?)
@@ -221,9 +221,9 @@ impl Folder {
         &self.0.ledger
     }
 
-    /// Has `listener` hear of the processes that grants of this folder end, each time before they are ended.
+    /// Makes `listener` hear of the processes that grants of this folder end, each time before they are ended.
     ///
-    /// The first listener stays; it is called by whichever thread acquires.
+    /// The first listener stays; it is called on whichever thread acquires.
     pub fn tell_of_ended(&self, listener: impl Fn(&SurvivorsEnded) + Send + Sync + 'static) {
         self.0.told.set(Box::new(listener));
     }
@@ -236,7 +236,7 @@ impl Folder {
         self.0.path.join(name.as_path())
     }
 
-    /// Opens a lock file to lock it, and makes it when it is missing.
+    /// Opens a lock file in order to lock it, and creates it if it is missing.
     pub(crate) fn open_lock(&self, name: &FileName) -> Result<OwnedFd, Errno> {
         match self.open_existing(name, OFlags::RDONLY) {
             Err(Errno::NOENT) => {
@@ -248,13 +248,12 @@ impl Folder {
     }
 
     pub(crate) fn open_existing(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The folder is ours and so are its files, so their access times may be left alone; that makes reads
-        // free of writes.
+        // The folder and its files are ours, so their access times may be left alone; that way a read causes no write.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
         sys::open_at(self.dir(), name.as_path(), flags, Mode::empty())
     }
 
-    /// A description for writing that was kept from an earlier grant. It never has the flock.
+    /// Returns a description for writing that was kept from an earlier grant. It never has the flock.
     pub(crate) fn kept_writer(&self, id: FileId) -> Option<Arc<OwnedFd>> {
         let kept = self.0.writers.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(of, _)| *of == id).map(|(_, file)| file.clone())
@@ -270,18 +269,18 @@ impl Folder {
         file
     }
 
-    /// The file that is now at a name.
+    /// Returns the file that is at a name now.
     pub(crate) fn id_at(&self, name: &FileName) -> Result<FileId, Errno> {
         let stat = sys::stat_at(self.dir(), name.as_path(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(FileId::from(&stat))
     }
 
-    /// The names of all files that may carry a record.
+    /// Returns the names of all files that may carry a record.
     pub(crate) fn names(&self) -> Result<Vec<FileName>, Errno> {
         Ok(self.entries()?.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// All files that may carry a record, with their inodes.
+    /// Returns all files that may carry a record, with their inodes.
     pub(crate) fn entries(&self) -> Result<Vec<(FileName, u64)>, Errno> {
         let own = PathBuf::from(format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&self.dir())));
         let entries = sys::list_with_inodes(&own).or_else(|_| sys::list_with_inodes(self.path()))?;
@@ -304,20 +303,20 @@ fn own(dir: &OwnedFd, stat: &Stat, path: &Path) -> Result<Modes, FolderError> {
     Ok(if bits & 0o077 == 0 { Modes::Private } else { Modes::Tightened { from: bits } })
 }
 
-/// Whether it is a lock folder, or can become one: it is empty.
+/// Whether it is a lock folder, or empty and so can become one.
 fn is_ours(dir: &OwnedFd) -> Result<bool, Errno> {
     if Ledger::is_in(dir.as_fd()) {
         return Ok(true);
     }
     let through = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(dir));
     let names = match sys::list(Path::new(&through)) {
-        // It is another user's, and that is said.
+        // It belongs to another user, which is reported elsewhere.
         Err(Errno::ACCESS | Errno::PERM) => return Ok(true),
         names => names?,
     };
     let is_lock =
         |name: &std::ffi::OsString| name.to_str().is_some_and(|name| FileName::read(name).is_some());
-    // Another process may have made it one since the first look.
+    // Another process may have made it a lock folder since the first look.
     Ok(names.is_empty() || names.iter().any(is_lock) || Ledger::is_in(dir.as_fd()))
 }
 

@@ -1,7 +1,7 @@
-//! Remembers what has happened to a lock folder: when it was tried out, and which lock files were ever made.
+//! Remembers what has happened to a lock folder: when it was tested, and which lock files were ever made.
 //!
-//! Of ours only the sweep removes a lock file, and it notes that. When another file is missing that the ledger knows,
-//! somebody else removed it, and its holder may live on: then, and only then, the grant looks for that holder.
+//! In this crate only the sweep removes lock files, and it notes that. If any other file known to the ledger
+//! is missing, something else removed it and its holder may be alive: only then does a grant search for that holder.
 
 use crate::files::name::FileName;
 use crate::files::page::checksum;
@@ -16,20 +16,20 @@ const NAME: &str = "ledger";
 const STAMP_MAGIC: &[u8; 8] = b"PFtried\n";
 const STAMP_LENGTH: usize = 40;
 const TRUSTED_AT: u64 = 64;
-/// The largest fence of a file that was swept, and its checksum.
+/// The largest fence of any file that was swept, and its checksum.
 const FLOOR_AT: u64 = 128;
 const FLOOR_LENGTH: usize = 16;
 const MADE_AT: u64 = 4096;
-/// What the byte of a name says.
+/// The values of a name's byte.
 const MADE: u8 = 1;
 const SWEPT: u8 = 2;
-/// One byte a name, by hash: with a thousand locks one in a thousand first grants looks needlessly.
+/// One byte per name, by hash: with a thousand locks, one in a thousand first grants searches needlessly.
 const MADE_SLOTS: u128 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Ledger(OwnedFd);
 
-/// Where and when the folder was tried out.
+/// Where and when the folder was tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) boot: BootId,
@@ -43,23 +43,23 @@ pub(crate) struct State {
     pub(crate) trusted: bool,
 }
 
-/// What is known of the file of a name, or of another name with the same hash.
+/// What is known about the file of a name, or of another name with the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Made {
     Never,
-    /// It was made, and removed by the sweep when nobody had it.
+    /// It was made, and the sweep removed it when it was not held.
     Swept,
-    /// It was made; where it is missing, somebody else removed it.
+    /// It was made; if it is missing, something else removed it.
     Before,
 }
 
 impl Ledger {
-    /// Whether a folder has one.
+    /// Whether a folder has a ledger.
     pub(crate) fn is_in(dir: BorrowedFd<'_>) -> bool {
         sys::stat_at(dir, Path::new(NAME), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The boot in which a folder was tried out last. Nothing is made.
+    /// Returns the boot in which a folder was last tested. Creates nothing.
     pub(crate) fn boot_of(folder: &Path) -> Option<BootId> {
         let file =
             sys::open(&folder.join(NAME), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK).ok()?;
@@ -95,7 +95,7 @@ impl Ledger {
         })
     }
 
-    /// Whether every file that was ever made is one of `names`; so nobody holds one that was removed.
+    /// Whether every file ever made is one of `names`; then no removed file can be held.
     pub(crate) fn knows_no_other<'a>(
         &self,
         names: impl Iterator<Item = &'a FileName>,
@@ -122,16 +122,16 @@ impl Ledger {
         sys::write_at(&self.0, &[SWEPT], made_at(name))
     }
 
-    /// No file that was swept had a larger fence, nor can have given one before a power loss.
+    /// Returns a fence that no swept file exceeded, not even with grants lost in a power failure.
     pub(crate) fn floor(&self) -> Result<u64, Errno> {
         let mut bytes = [0; FLOOR_LENGTH];
         sys::read_at(&self.0, &mut bytes, FLOOR_AT)?;
         let floor = u64::from_le_bytes(bytes[..8].try_into().map_err(|_| Errno::IO)?);
-        // Where it is damaged the clock takes its place, as for every counter.
+        // If it is damaged, the clock takes its place, as for every counter.
         Ok(if bytes == write_floor(floor) { floor } else { 0 })
     }
 
-    /// Has the floor be no less than this; durable before it returns.
+    /// Raises the floor to at least this; durable before it returns.
     pub(crate) fn raise_floor(&self, floor: u64) -> Result<u64, Errno> {
         let floor = floor.max(self.floor()?);
         sys::write_at(&self.0, &write_floor(floor), FLOOR_AT)?;
@@ -139,7 +139,7 @@ impl Ledger {
         Ok(floor)
     }
 
-    /// The right to sweep, while the file is open; nothing where another process has it.
+    /// Returns the right to sweep, which lasts while the file is open; `None` if another process has it.
     pub(crate) fn sweeping(&self, dir: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Errno> {
         let file = sys::open_at(dir, Path::new(NAME), OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
         match sys::flock(&file, FlockOperation::NonBlockingLockExclusive) {

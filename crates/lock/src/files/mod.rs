@@ -1,4 +1,4 @@
-//! What is on the disk: the folder of lock files, and what stands in each of them.
+//! What is on the disk: the folder of lock files and the contents of each.
 
 pub(crate) mod facts;
 pub(crate) mod fence;

@@ -1,4 +1,4 @@
-//! The name of a lock file, without a place on the heap: an acquire handles many of them.
+//! The name of a lock file, kept off the heap because an acquire handles many of them.
 
 use crate::resource::{FileId, Kind, SessionName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -6,14 +6,14 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The longest name there is: that of a directory's gate, by device and inode.
+/// The longest name: that of a directory's gate, by device and inode.
 const LONGEST: usize = "i-".len() + 16 + "-".len() + 16 + GATE.len();
 const GATE: &str = ".gate";
 
-/// The name of a lock file. Made from a hash, so no user's text ever becomes a path.
+/// The name of a lock file. It is made from a hash, so user text never becomes a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileName {
-    // Zero behind its end, so that comparing the whole compares the names.
+    // Zero after its end, so that comparing the arrays compares the names.
     bytes: [u8; LONGEST],
     length: u8,
 }
@@ -44,7 +44,7 @@ impl FileName {
         name
     }
 
-    /// The gate before this file: whoever waits for exclusive use stands in it.
+    /// Returns the gate of this file: an acquirer that waits for exclusive use holds it.
     pub(crate) fn gate(&self) -> Self {
         let mut name = *self;
         name.push(GATE);
@@ -64,7 +64,7 @@ impl FileName {
 
     fn push(&mut self, text: &str) {
         let at = usize::from(self.length);
-        // A name that is a gate already has no gate: nobody asks for one, and it would not fit.
+        // A gate has no gate of its own: none is ever asked for, and its name would not fit.
         let taken = text.len().min(LONGEST - at);
         self.bytes[at..at + taken].copy_from_slice(&text.as_bytes()[..taken]);
         self.length += taken as u8;
@@ -82,12 +82,12 @@ impl FileName {
         }
     }
 
-    /// Whether this is the name of a file that carries a record, not of a gate.
+    /// Whether this is the name of a file that carries a record, and not of a gate.
     pub(crate) fn is_lock(&self) -> bool {
         !self.as_str().ends_with(GATE)
     }
 
-    /// A name read from the folder or from another process; anything with a `/` is none.
+    /// Parses a name read from the folder or from another process; refuses anything with a `/`.
     pub(crate) fn read(name: &str) -> Option<Self> {
         let mut chars = name.chars();
         let kind = chars.next().is_some_and(|c| "ksvpi".contains(c));
@@ -116,7 +116,7 @@ impl FileName {
         self.bytes[0] == b'i'
     }
 
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Only ASCII is ever pushed.
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for FileName {
     }
 }
 
-/// FNV-1a over 128 bits. Two names that collide would exclude each other, never share a lock unseen.
+/// FNV-1a over 128 bits. Two names that collide would exclude each other, but never share a lock unnoticed.
 pub(crate) fn hash(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |state, byte| {
         (state ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_key_has_the_file_it_always_had() {
-        // The name is what other versions of this library lock: it may never change.
+        // Other versions of this library lock the same name: it must never change.
         assert_eq!(FileName::of_key("deploy").as_str(), format!("k-{:032x}", hash(b"deploy")));
         assert_eq!(hash(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     }

@@ -5,26 +5,26 @@
 //! page 1   mark | flag | slot B | record B ......................... |
 //! ```
 //! A slot touches its record, so a grant is one write inside one page, and a torn one spares the other page.
-//! Everything an orderly grant has to read lies together in the middle. Each part has a checksum of its own.
+//! Everything an orderly grant has to read lies together in the middle. Each part has its own checksum.
 //! Nothing here does I/O.
 
 use crate::judge::identity::BootId;
 
 const PAGE: usize = 4096;
-/// The whole file.
+/// The size of the whole file.
 pub(crate) const SIZE: usize = 2 * PAGE;
 const SLOT_LENGTH: usize = 48;
 const MARK_LENGTH: usize = 24;
-/// Where the part lies that an orderly grant reads: slot A, mark, flag and slot B.
+/// The start of the part that an orderly grant reads: slot A, mark, flag and slot B.
 pub(crate) const HEAD_AT: usize = PAGE - SLOT_LENGTH;
 pub(crate) const HEAD: usize = SLOT_LENGTH + 128;
 pub(crate) const MARK_AT: usize = PAGE;
 pub(crate) const BELOW_AT: usize = PAGE + 64;
 const SLOT_B_AT: usize = HEAD_AT + HEAD - SLOT_LENGTH;
 const SLOT_IN_HEAD: [usize; 2] = [0, SLOT_B_AT - HEAD_AT];
-/// The longest record text that fits beside either slot.
+/// The longest record text that fits next to either slot.
 pub(crate) const RECORD_MAX: usize = SIZE - SLOT_B_AT - SLOT_LENGTH - RECORD_FRAME;
-/// Magic, length and checksum of a record; they touch the slot.
+/// The length of a record's magic, length and checksum, which touch the slot.
 const RECORD_FRAME: usize = 24;
 
 const SLOT_MAGIC: &[u8; 8] = b"PFslot1\n";
@@ -32,28 +32,28 @@ const LONE_MAGIC: &[u8; 8] = b"PFlone1\n";
 const MARK_MAGIC: &[u8; 8] = b"PFfree1\n";
 const RECORD_MAGIC: &[u8; 8] = b"PFheld1\n";
 
-/// One fence slot as found.
+/// One fence slot, as found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// Never written.
     Blank,
-    /// Something else than what was once written.
+    /// It contains something that was never written.
     Damaged,
-    /// A fence, the boot it was given in, and the last fence known to be on the disk.
+    /// A fence, the boot in which it was granted, and the last fence known to be on the disk.
     Good(Counter),
 }
 
-/// What a good slot says.
+/// The contents of a good slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) fence: u64,
     pub(crate) synced: u64,
     pub(crate) boot: BootId,
-    /// Nothing of this grant outlives its flock, so that it needs no mark.
+    /// Nothing of this grant outlives its flock, so it needs no release mark.
     pub(crate) lone: bool,
 }
 
-/// The record part as found.
+/// The record part, as found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Text {
     Blank,
@@ -61,7 +61,7 @@ pub(crate) enum Text {
     Good(Vec<u8>),
 }
 
-/// Mixes bytes into 64 bits, a word at a time; each step is a bijection, so no single changed word goes unseen.
+/// Mixes bytes into 64 bits, a word at a time; each step is a bijection, so a change of any single word is noticed.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64 ^ bytes.len() as u64;
     let mut words = bytes.chunks_exact(8);
@@ -109,7 +109,7 @@ fn slot(counter: Counter) -> [u8; SLOT_LENGTH] {
     bytes
 }
 
-/// The fence whose grant was released in order, if the mark is whole.
+/// Returns the fence whose grant was released in order, if the mark is intact.
 pub(crate) fn read_mark(head: &[u8; HEAD]) -> Option<u64> {
     let bytes = &head[MARK_AT - HEAD_AT..][..MARK_LENGTH];
     (&bytes[..8] == MARK_MAGIC && word(bytes, 16) == checksum(&bytes[..16])).then(|| word(bytes, 8))
@@ -129,7 +129,7 @@ pub(crate) fn read_below(head: &[u8; HEAD]) -> bool {
     head[BELOW_AT - HEAD_AT] != 0
 }
 
-/// The bytes of one grant, slot and record together, and where they go; nothing when the text is too long.
+/// Returns the bytes of one grant, slot and record together, and where they go; `None` if the text is too long.
 pub(crate) fn grant(which: usize, counter: Counter, text: &[u8]) -> Option<(usize, Vec<u8>)> {
     if text.len() > RECORD_MAX {
         return None;
@@ -159,7 +159,7 @@ fn frame(text: &[u8]) -> [u8; RECORD_FRAME] {
     bytes
 }
 
-/// The record beside a slot, when it is whole.
+/// Returns the record next to a slot, if it is intact.
 pub(crate) fn read_record(file: &[u8; SIZE], which: usize) -> Text {
     let frame_at = [HEAD_AT - RECORD_FRAME, SLOT_B_AT + SLOT_LENGTH][which];
     let frame = &file[frame_at..][..RECORD_FRAME];

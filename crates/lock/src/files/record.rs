@@ -1,4 +1,4 @@
-//! What a holder writes into its lock file: for people, and for whoever comes after it died.
+//! What a holder writes into its lock file: for people, and for the next acquirer if it dies.
 
 use crate::files::fence::Fence;
 use crate::files::name::FileName;
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 /// The environment variable by which the processes of a session's run are recognised.
 pub const RUN_VARIABLE: &str = "PINFOLD_RUN";
-/// The environment variable that lists, with `:` between, the runs of the locks a command was started under.
+/// The environment variable that lists, separated by `:`, the runs of the locks a command was started under.
 pub const LOCK_RUNS_VARIABLE: &str = "PINFOLD_LOCK_RUNS";
 
-/// Names one run: everything that was started under one grant.
+/// The name of one run: everything that was started under one grant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Run(String);
@@ -24,7 +24,7 @@ pub struct Run(String);
 pub struct NotARun;
 
 impl Run {
-    /// Takes a name that is safe in an environment variable and in a list.
+    /// Accepts a name that is safe in an environment variable and in a list.
     pub fn new(name: impl Into<String>) -> Result<Self, NotARun> {
         let name = name.into();
         let fits = (1..=64).contains(&name.len());
@@ -32,7 +32,7 @@ impl Run {
         if fits && plain { Ok(Self(name)) } else { Err(NotARun) }
     }
 
-    /// Makes a name that no other run of this machine has: the process, its start and a counter.
+    /// Creates a name that no other run of this machine has, from the process, its start and a counter.
     #[must_use]
     pub fn fresh(own: &Identity) -> Self {
         use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,7 @@ impl Run {
         Self(format!("{boot:x}-{:x}-{:x}-{start:x}-{count:x}", own.pid_namespace, own.pid))
     }
 
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -63,9 +63,9 @@ pub enum Survivors {
     /// Nothing: the lock covers the holder's own work, so the flock alone decides.
     #[default]
     Ignore,
-    /// It waits for them, and is busy while they live.
+    /// It waits for them, and reports busy while they live.
     Wait,
-    /// It ends them, and is busy while that fails.
+    /// It ends them, and reports busy while that fails.
     End,
 }
 
@@ -84,12 +84,12 @@ pub struct Record {
     pub resource: String,
     /// When it was granted, in milliseconds since 1970.
     pub since_ms: u64,
-    /// Who holds it.
+    /// The process that holds it.
     pub holder: Identity,
     /// The machine's name.
     #[serde(default)]
     pub host: Cow<'static, str>,
-    /// The command that is run under it.
+    /// The command that runs under it.
     #[serde(default)]
     pub command: Cow<'static, str>,
     /// What it is held for.
@@ -98,22 +98,22 @@ pub struct Record {
     /// The session it is held for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The run it is held for; processes of it carry its name in their environment.
+    /// The run it is held for; the run's processes carry its name in their environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// The first process of the run, when it is not the holder itself.
+    /// The first process of the run, if it is not the holder itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Identity>,
-    /// The control group that has the run's processes and no others, where its name says that this holder made it.
+    /// The control group that contains only the run's processes, if its name shows that this holder made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<PathBuf>,
-    /// What becomes of processes that outlive the flock.
+    /// What to do about processes that outlive the flock.
     #[serde(default, skip_serializing_if = "Survivors::is_default")]
     pub survivors: Survivors,
     /// For a directory, the names of its ancestors' lock files, root to leaf.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<String>,
-    /// Whether `above` has only the first of them: the directory lies too deep for all of them to fit.
+    /// Whether `above` lists only the first ancestors, because the directory lies too deep for all to fit.
     #[serde(default, skip_serializing_if = "is_false")]
     pub above_cut: bool,
 }
@@ -123,24 +123,24 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Where the directory of a grant lies, seen from another one.
+/// Where the directory of a grant lies relative to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Below {
-    /// Below it.
+    /// It lies below the other.
     Certainly,
-    /// Below it or beside it: it lies too deep for all its ancestors to be written down.
+    /// It lies below or beside the other: it is too deep for all its ancestors to be recorded.
     Perhaps,
-    /// Elsewhere.
+    /// It lies elsewhere.
     No,
 }
 
-/// Text of a user that is longer is cut: a record has one page.
+/// The longest text of a user that is stored in full: a record has only one page.
 const TEXT_MAX: usize = 256;
-/// Room for a record of the usual length, so that it is written without growing.
+/// Room for a record of the usual length, so that writing it does not reallocate.
 const USUAL: usize = 1000;
 
 impl Record {
-    /// The bytes to store. What does not fit is cut, the least needed first.
+    /// Returns the bytes to store. What does not fit is cut, the least needed first.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let bytes = self.text();
         if bytes.len() <= crate::files::page::RECORD_MAX {
@@ -162,13 +162,14 @@ impl Record {
         small.text()
     }
 
-    /// Whether the directory of this grant lies below the one that has the file `name`, and whose own ancestors have
-    /// the files `above`.
+    /// Whether the directory of this grant lies below the one whose file is `name` and whose own ancestors
+    /// have the files `above`.
     pub(crate) fn is_below(&self, name: &FileName, above: &[FileName]) -> Below {
         if self.above.iter().any(|one| one == name.as_str()) {
             return Below::Certainly;
         }
-        // Every directory but the root has one above it: a record of the version before had no word for a cut.
+        // Every directory but the root has one above it. Records of the previous version could not say that
+        // the list was cut.
         let directory = self.resource.starts_with('/') && self.resource != "/";
         let cut = self.above_cut || directory && self.above.is_empty();
         let shares_the_way = || self.above.iter().all(|one| above.iter().any(|file| file.as_str() == one));
@@ -177,13 +178,13 @@ impl Record {
 
     fn text(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(USUAL);
-        // A struct of strings and numbers: serde_json has no way to refuse it.
+        // A struct of strings and numbers cannot fail to serialise.
         let _ = serde_json::to_writer(&mut text, self);
         text
     }
 
-    /// Whether nothing of the grant outlives its flock: whoever comes next has nothing to look for, and its
-    /// end needs no mark. A run is asked after by its name, so one that has a name is not.
+    /// Whether nothing of the grant outlives its flock: the next acquirer has nothing to search for, and its
+    /// end needs no mark. A named run may be asked about, so a grant with one is not lone.
     pub(crate) fn is_lone(&self) -> bool {
         self.survivors == Survivors::Ignore && self.run.is_none()
     }
@@ -201,7 +202,7 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
-/// The machine's name.
+/// Returns the machine's name.
 pub(crate) fn host() -> &'static str {
     static HOST: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     HOST.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Tries out whether a folder's file system really excludes, before anybody relies on it.
+//! Tests whether locks on a folder's file system really exclude, before anything relies on them.
 //!
 //! Two descriptors of one process and two processes are tried. Network file systems are refused by their
 //! type: they may exclude here and still grant the same lock on another machine.
@@ -9,17 +9,17 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// The file that is locked for the test; it stays, as every lock file does.
+/// The file that is locked for the test; it stays, like every lock file.
 const NAME: &str = "self-test";
 const C_NAME: &std::ffi::CStr = c"self-test";
 
 /// How a file system failed to exclude.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoExclusion {
-    /// Locks on this type of file system reach other machines, or do not reach them when they should.
+    /// Locks on this type of file system reach other machines, or fail to reach them when they should.
     #[error("{name} is a network file system")]
     Network {
-        /// What it is called.
+        /// The name of the file system.
         name: &'static str,
     },
     /// Two descriptors of one process both got the exclusive lock.
@@ -36,15 +36,15 @@ pub enum NoExclusion {
     Unsupported,
 }
 
-/// What the test found, when nothing spoke against the folder.
+/// What the test found, if nothing spoke against the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Excludes,
-    /// Another process was testing at this moment, which shows exclusion but not all of it.
+    /// Another process was testing at the same time, which shows exclusion but not all of it.
     BeingTested,
 }
 
-/// The network file system behind a `statfs` type, if it is one.
+/// Returns the network file system that a `statfs` type stands for, if it is one.
 pub(crate) fn network(kind: u64) -> Option<&'static str> {
     // Values of linux/magic.h and of the file systems' own headers; only the low 32 bits are used.
     Some(match kind & 0xFFFF_FFFF {
@@ -65,7 +65,7 @@ pub(crate) fn network(kind: u64) -> Option<&'static str> {
     })
 }
 
-/// A failed test: the file system does not exclude, or the test could not be made.
+/// A failed test: locks do not exclude, or the test could not be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
     No(NoExclusion),
@@ -81,7 +81,7 @@ impl From<Errno> for Failed {
     }
 }
 
-/// Tries the folder out.
+/// Tests the folder.
 pub(crate) fn run(folder: BorrowedFd<'_>) -> Result<Outcome, Failed> {
     let first = open(folder)?;
     let second = open(folder)?;
@@ -97,7 +97,7 @@ pub(crate) fn run(folder: BorrowedFd<'_>) -> Result<Outcome, Failed> {
     drop(first);
     match try_exclusive(&second)? {
         Tried::Granted => Ok(Outcome::Excludes),
-        // Somebody else may have begun to test in between; a process of ours that is being spawned may
+        // Another process may have begun to test in between, or a child of ours that is being spawned may
         // hold a copy until its exec. Neither speaks against the file system.
         Tried::Refused => Ok(Outcome::BeingTested),
     }

@@ -1,4 +1,4 @@
-//! Tells whoever wants to know of every process that a grant ends.
+//! Reports every process that a grant ends to a listener.
 
 use crate::files::fence::Fence;
 use crate::files::record::{Record, Run};
@@ -14,17 +14,17 @@ pub struct SurvivorsEnded {
     pub resource: String,
     /// The fence of that grant.
     pub fence: Fence,
-    /// The session it was held for.
+    /// The session the lock was held for.
     pub session: Option<String>,
-    /// The run.
+    /// The run that held the lock.
     pub run: Option<Run>,
-    /// Who is ended.
+    /// The processes about to be ended.
     pub processes: Vec<ProcessSeen>,
 }
 
 type Listener = Box<dyn Fn(&SurvivorsEnded) + Send + Sync>;
 
-/// Whoever hears of it, if anybody does.
+/// The listener, if there is one.
 #[derive(Default)]
 pub(super) struct Told(OnceLock<Listener>);
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Told {
 }
 
 impl Told {
-    /// The first listener stays.
+    /// Sets the listener, unless there already is one.
     pub(super) fn set(&self, listener: Listener) {
         let _ = self.0.set(listener);
     }

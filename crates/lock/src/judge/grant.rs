@@ -1,8 +1,8 @@
-//! Decides whether somebody who has just obtained a lock's flock may be granted the lock.
+//! Decides whether an acquirer that has just obtained a lock's flock may be granted the lock.
 //!
-//! A free flock does not prove that the last run is gone: children of node, bun and Python do not inherit
-//! it. The payload says whether the tree was seen empty, and what of it may survive. This file decides what
-//! that means; gathering the evidence and ending processes is done by whoever takes a lock.
+//! A free flock does not prove that the last run is gone: children of node, bun and Python do not inherit it.
+//! The payload says whether the tree was seen empty, and what of it may survive. This file decides what that
+//! means; the code that takes locks gathers the evidence and ends processes.
 
 use super::holder::Holder;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
-    /// Never written, torn or damaged: it costs the message and nothing else.
+    /// Never written, torn or damaged: this costs the message and nothing else.
     Nothing,
     /// Marked released: the tree was seen empty.
     Released,
-    /// Not marked released: the last holder ended without saying that its tree was empty.
+    /// Not marked released: the last holder ended without recording that its tree was empty.
     Unreleased,
 }
 
@@ -25,7 +25,7 @@ pub enum Payload {
 pub enum Trace {
     /// Its control group still has members.
     Cgroup,
-    /// The process that the payload names is alive.
+    /// The process named in the payload is alive.
     Identity,
     /// A process carries the run's marker in its environment.
     Marker,
@@ -37,9 +37,9 @@ pub enum Trace {
 pub enum Remains {
     /// Nothing was found that provably belongs to it.
     None,
-    /// Something was found and nothing has been tried yet.
+    /// Something was found, and nothing has been tried yet.
     Found(Trace),
-    /// Something was found and is still there after it was ended or waited for.
+    /// Something was found, and is still there after it was ended or waited for.
     Persists(Trace),
 }
 
@@ -67,7 +67,7 @@ pub enum GrantBecause {
     FlockAlone,
 }
 
-/// Decides about a grant; the caller has the flock.
+/// Decides about a grant; the caller already has the flock.
 #[must_use]
 pub fn decide(payload: Payload, remains: Remains) -> Grant {
     match (payload, remains) {
@@ -79,12 +79,12 @@ pub fn decide(payload: Payload, remains: Remains) -> Grant {
     }
 }
 
-/// What the payload's own identity proves about remains: only a living process counts.
+/// Returns what the payload's own identity proves: only a living process counts as remains.
 #[must_use]
 pub fn remains_by_identity(holder: Holder) -> Remains {
     match holder {
         Holder::Alive(_) => Remains::Found(Trace::Identity),
-        // Unknown never steals, but whoever has the flock does not steal: the kernel gave it.
+        // Unknown never steals, but an acquirer that has the flock does not steal: the kernel gave it.
         Holder::Dead(_) | Holder::Unknown(_) => Remains::None,
     }
 }

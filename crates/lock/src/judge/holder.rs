@@ -1,8 +1,8 @@
-//! Judges whether the process that a lock's payload names still lives, from evidence.
+//! Judges from evidence whether the process named in a lock's payload is still alive.
 //!
-//! The evidence is gathered elsewhere ([`crate::process`] asks the kernel); here it only becomes a verdict.
-//! One function judges for locks, adoption and people alike. Age is never evidence, and what cannot be
-//! known is `Unknown`: unknown never steals.
+//! The evidence is gathered elsewhere ([`crate::process`] asks the kernel); this module only judges it. One
+//! function judges for locks, adoption and people alike. Age is never evidence, and what cannot be known is
+//! `Unknown`: unknown never steals.
 
 use super::identity::{Identity, Vantage};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub enum Sighting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", content = "why", rename_all = "snake_case")]
 pub enum Holder {
-    /// It lives.
+    /// It is alive.
     Alive(AliveBecause),
     /// It is gone, provably.
     Dead(DeadBecause),
@@ -45,9 +45,9 @@ pub enum Holder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AliveBecause {
-    /// Pid and start time are those of the payload.
+    /// Pid and start time match the payload.
     SameProcess,
-    /// The pid exists and may not be examined; `EPERM` means that somebody is there.
+    /// The pid exists but may not be examined; `EPERM` means that a process is there.
     NotOursToExamine,
 }
 
@@ -61,7 +61,7 @@ pub enum DeadBecause {
     NoSuchProcess,
     /// The pid belongs to a process that started at another time.
     PidRecycled,
-    /// Every thread of it has ended; only the zombie is left.
+    /// All of its threads have ended; only the zombie is left.
     Ended,
 }
 
@@ -71,13 +71,13 @@ pub enum DeadBecause {
 pub enum UnknownBecause {
     /// The payload is empty, torn or damaged.
     NoIdentity,
-    /// The pid was given in another pid namespace, so it names somebody else here.
+    /// The pid was assigned in another pid namespace, so here it names another process.
     OtherNamespace,
     /// The kernel could not be asked.
     NotReadable,
 }
 
-/// Judges the holder that a payload names.
+/// Judges the holder named in a payload.
 ///
 /// `stored` is what the payload says, `vantage` where we look from, `sighting` what is seen at that pid.
 ///
@@ -120,7 +120,7 @@ fn compare(stored: &Identity, start_ticks: u64, pidfs: Option<u64>, ended: bool)
 }
 
 impl Holder {
-    /// The word of the contract: `alive`, `dead` or `unknown`.
+    /// Returns the word of the contract: `alive`, `dead` or `unknown`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

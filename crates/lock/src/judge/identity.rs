@@ -1,4 +1,4 @@
-//! Names a process so that no other process, in this boot or another, can be taken for it.
+//! Identifies a process so that no other process, in this boot or another, can be mistaken for it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -35,7 +35,7 @@ impl fmt::Display for BootId {
 impl BootId {
     const LENGTH: usize = 36;
 
-    /// As the kernel writes it, with dashes. Locks write it at every grant, so it is not left to `format!`.
+    /// Writes it as the kernel does, with dashes. Locks write it at every grant, so `format!` would be too slow.
     fn text(self, space: &mut [u8; Self::LENGTH]) -> &str {
         let mut digits =
             (0..32).rev().map(|digit| b"0123456789abcdef"[(self.0 >> (4 * digit)) as usize & 0xf]);
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for BootId {
     }
 }
 
-/// Which process: boot, pid namespace, pid and start time, and the pidfs inode where the kernel has one.
+/// Identifies a process by boot, pid namespace, pid and start time, and by the pidfs inode if the kernel has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The boot it was started in.
@@ -74,12 +74,12 @@ pub struct Identity {
     pub pid: u32,
     /// Field 22 of `/proc/PID/stat`.
     pub start_ticks: u64,
-    /// The inode of its pidfd, unique in a boot on kernels with pidfs.
+    /// The inode of its pidfd, unique within a boot on kernels with pidfs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pidfs: Option<u64>,
 }
 
-/// Where an observer stands: what it sees of a pid means something only from there.
+/// Where an observer looks from: what it sees of a pid means something only from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vantage {
     /// The boot the observer runs in.

@@ -1,5 +1,5 @@
-//! Judges from evidence, and asks nobody: whether a holder lives, and whether a lock may be granted. The evidence is
-//! gathered by [`crate::process`] and by those who take locks.
+//! Judges from evidence, without asking the kernel: whether a holder is alive, and whether a lock may be
+//! granted. [`crate::process`] and the code that takes locks gather the evidence.
 
 pub mod grant;
 pub mod holder;

@@ -15,7 +15,7 @@ use crate::seen::{HolderSeen, LockSeen};
 use pinfold_kernel::proc;
 use std::os::fd::OwnedFd;
 
-/// What the record of a file says, checked against who has it.
+/// Returns what the record of a file says, checked against the processes that have it.
 pub(super) fn from_file_of(
     folder: &Folder,
     first: &Open,
@@ -26,7 +26,7 @@ pub(super) fn from_file_of(
     let Some(record) = ours::record(folder, first) else { return from_processes(name, holders, removed) };
     let has_it = holders.iter().any(|open| open.pid == record.holder.pid);
     match process::verdict(Some(&record.holder)) {
-        // It lives and has let go: whoever has the lock has not written down yet who it is.
+        // The recorded holder is alive but has let go: the present one has not written its record yet.
         Holder::Alive(_) if !has_it => {
             LockSeen { resource: record.resource, ..from_processes(name, holders, removed) }
         }
@@ -58,9 +58,9 @@ pub(super) fn from_record(record: &Record, holders: &[&Open], removed: bool) -> 
     }
 }
 
-/// The agent while it lives, else the recorded holder, else whoever really has the descriptor.
+/// Returns the agent while it lives, otherwise the recorded holder, otherwise the process that really has the descriptor.
 ///
-/// An agent for whom another process held the lock has lost it with that one's end, unless its run goes on.
+/// If another process held the lock for an agent and has ended, the agent has lost it, unless its run goes on.
 fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
     let keeps_it = !record.is_lone() || process::may_live(&record.holder);
     let recorded = |identity: Identity, verdict| HolderSeen {
@@ -92,7 +92,7 @@ fn process_seen(pid: u32) -> ProcessSeen {
     ProcessSeen { pid, command: proc::command(pid) }
 }
 
-/// A lock whose record is damaged: only the kernel says who has it.
+/// Describes a lock whose record is damaged: only the kernel says which processes have it.
 pub(super) fn from_processes(name: &FileName, holders: &[&Open], removed: bool) -> LockSeen {
     let mut pids: Vec<u32> = holders.iter().map(|open| open.pid).collect();
     pids.dedup();
@@ -120,7 +120,8 @@ fn kind_of(resource: &str) -> Kind {
     Resource::parse(resource.as_ref()).map_or(Kind::Directory, |resource| resource.kind())
 }
 
-/// Nobody is seen with the file: another namespace, or already gone. The record is all there is.
+/// Describes a lock when no process is seen with the file: it is in another namespace or already gone. The
+/// record is all there is.
 pub(super) fn from_file(file: &OwnedFd) -> Option<LockSeen> {
     let head = Head::read(file).ok()?;
     match file::last(file, &head).ok()? {

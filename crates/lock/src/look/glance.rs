@@ -1,7 +1,7 @@
-//! Says who holds what by looking at those whom the records name, instead of at every process of the machine.
+//! Finds holders by looking at the processes that the records name, instead of at every process of the machine.
 //!
-//! A record is believed when the kernel agrees: the flock is held, the record is that of the newest grant, and the
-//! process that it names lives. Where one of these is not so, the caller looks through all of `/proc`.
+//! A record is believed if the kernel agrees: the flock is held, the record is that of the newest grant, and
+//! the process it names is alive. If any of these does not hold, the caller searches all of `/proc`.
 
 use crate::files::facts::facts;
 use crate::files::fence;
@@ -25,11 +25,11 @@ use rustix::io::Errno;
 use std::collections::{BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
 
-/// The number of the first pid namespace, fixed in the kernel. In any other one `/proc/locks` leaves out flocks whose
-/// taker has died.
+/// The inode of the initial pid namespace, fixed in the kernel. In any other one `/proc/locks` leaves out
+/// flocks whose taker has died.
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// The lock of a file, when the process that its record names has it.
+/// Returns the lock of a file, if the process named in its record has it.
 pub(crate) fn at(folder: &Folder, file: &OwnedFd) -> Option<LockSeen> {
     let record = current(file)?;
     let id = facts(file).ok()?.id;
@@ -43,7 +43,7 @@ pub(crate) fn at(folder: &Folder, file: &OwnedFd) -> Option<LockSeen> {
     Some(describe::from_record(&record, &holders, false))
 }
 
-/// A lock of a directory below the one that has this file, when the process that its record names has it.
+/// Returns a lock of a directory below the one with this file, if the process named in its record has it.
 pub(crate) fn below(folder: &Folder, name: &FileName) -> Option<LockSeen> {
     let quoted = format!("\"{}\"", name.as_str());
     let mut inodes = folder.names().ok()?.into_iter().filter(FileName::is_inode);
@@ -51,7 +51,7 @@ pub(crate) fn below(folder: &Folder, name: &FileName) -> Option<LockSeen> {
         let file = folder.open_existing(&other, OFlags::RDONLY).ok()?;
         let mut bytes = [0; SIZE];
         sys::read_at(&file, &mut bytes, 0).ok()?;
-        // Most of thousands are somewhere else: that is seen without taking their records apart.
+        // Most of thousands lie elsewhere, which can be seen without parsing their records.
         bytes.windows(quoted.len()).any(|part| part == quoted.as_bytes()).then_some(())?;
         let record = current(&file)?;
         record.above.iter().any(|above| above == name.as_str()).then_some(())?;
@@ -59,14 +59,14 @@ pub(crate) fn below(folder: &Folder, name: &FileName) -> Option<LockSeen> {
     })
 }
 
-/// Whether the kernel says that nobody has any of these files: no process need be looked at then.
+/// Whether the kernel says that none of these files is locked; then no process need be examined.
 pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
     let first = process::vantage().is_ok_and(|here| here.pid_namespace == FIRST_PID_NAMESPACE);
     let Some(flocked) = first.then(|| proc::locks::flocked().ok()).flatten() else { return false };
     names.iter().all(|name| {
         let file = folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file));
         match file {
-            // An empty one may stand in the place of one that was removed under its holder.
+            // An empty file may have taken the place of one that was removed under its holder.
             Ok(facts) => facts.size > 0 && !flocked.contains_key(&facts.id.inode),
             Err(Errno::NOENT) => folder.ledger().made(name).is_ok_and(|made| made != Made::Before),
             Err(_) => false,
@@ -74,14 +74,14 @@ pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
     })
 }
 
-/// Every lock of a folder that is held now; nothing where only a look at every process can tell.
+/// Returns every lock of a folder that is held now; `None` if only a look at every process can tell.
 pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
     if process::vantage()?.pid_namespace != FIRST_PID_NAMESPACE {
         return Ok(None);
     }
     let entries = folder.entries()?;
     let Ok(flocked) = proc::locks::flocked() else { return Ok(None) };
-    // Who holds a file that was removed has no name here.
+    // The holder of a removed file has no name here.
     if !folder.ledger().knows_no_other(entries.iter().map(|(name, _)| name))? {
         return Ok(None);
     }
@@ -104,7 +104,7 @@ pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
     Ok(Some(seen.locks))
 }
 
-/// How many threads look: the time goes into system calls, a handful for each lock.
+/// Returns how many threads to use: the time goes into system calls, a handful for each lock.
 fn workers(locks: usize) -> usize {
     const WORTH_A_THREAD: usize = 250;
     const MOST: usize = 4;
@@ -112,7 +112,7 @@ fn workers(locks: usize) -> usize {
     (locks / WORTH_A_THREAD).clamp(1, processors.min(MOST))
 }
 
-/// The locks of some files; nothing where only a look at every process can tell.
+/// Returns the locks of some files; `None` if only a look at every process can tell.
 fn part(
     folder: &Folder,
     entries: &[(FileName, u64)],
@@ -132,14 +132,14 @@ fn part(
     Ok(Some(seen))
 }
 
-/// Whether a file is empty that had a grant: it was made anew in the place of one that was removed.
+/// Whether a file is empty although it had a grant: it was created in place of one that was removed.
 fn stands_for_another(folder: &Folder, name: &FileName) -> Result<bool, Errno> {
     let size =
         folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file)).map(|facts| facts.size);
     Ok(size == Ok(0) && folder.ledger().made(name)? == Made::Before)
 }
 
-/// What is listed, each lock once: a directory has two files.
+/// The locks listed so far, each once: a directory has two files.
 #[derive(Default)]
 struct Seen {
     locks: Vec<LockSeen>,
@@ -154,9 +154,10 @@ impl Seen {
     }
 }
 
-/// The lock of a file of which the kernel says that somebody has it.
+/// Returns the lock of a file that is held, according to the kernel.
 ///
-/// Whoever may read a file can have its flock and cannot write there: the record may be of the one before.
+/// A process that may read a file can take its flock without being able to write to it: the record may be an
+/// older holder's.
 fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
     let file = folder.open_existing(name, OFlags::RDONLY).ok()?;
     let record = current(&file)?;
@@ -169,7 +170,7 @@ fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
     let others = beside(folder, &record, |open| open.file == id);
     let lock = describe::from_record(&record, &others.iter().collect::<Vec<_>>(), false);
     let named = [Some(record.holder), record.agent].into_iter().flatten();
-    // Where both whom it names are dead, somebody else has it.
+    // If both processes it names are dead, another process has the lock.
     let is_named = named.into_iter().any(|one| lock.holder.identity == Some(one));
     match lock.holder.verdict {
         Holder::Alive(_) | Holder::Unknown(_) if is_named => Some(lock),
@@ -177,7 +178,7 @@ fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
     }
 }
 
-/// Others who have the lock: a command is given it, an agent of a session is not.
+/// Returns other processes that have the lock: a command is given it, the agent of a session is not.
 fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Vec<Open> {
     if record.session.is_some() {
         return Vec::new();
@@ -197,7 +198,7 @@ mod tests {
     use crate::fault::{self, Fault, Reach};
     use crate::{Request, Resource};
 
-    /// How often the files of `/proc` of other processes were looked at while `look` looked.
+    /// Returns how often files in `/proc` of other processes were read during `look`.
     fn descriptors_read(look: impl FnOnce()) -> usize {
         let armed = fault::arm(usize::MAX, Fault::Short, Reach::Once);
         look();

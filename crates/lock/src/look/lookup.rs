@@ -1,4 +1,4 @@
-//! Says who holds what, for people: the records, checked against what the kernel shows. Takes no lock.
+//! Finds who holds what, for people: from the records, checked against what the kernel shows. Takes no lock.
 
 use super::describe::{from_file, from_file_of, from_processes, from_record, left_of};
 use super::glance;
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
 impl Folder {
-    /// Every lock of this folder that is held now.
+    /// Returns every lock of this folder that is held now.
     pub fn locks(&self) -> Result<Vec<LockSeen>, Errno> {
         let mut seen = match glance::all(self)? {
             Some(seen) => seen,
@@ -61,7 +61,7 @@ impl Folder {
         Ok(seen)
     }
 
-    /// A lock whose flock is free but whose last run is not over: the next acquirer will wait for it.
+    /// Returns a lock whose flock is free but whose last run is not over: the next acquirer will wait for it.
     pub(crate) fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
         let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
         let head = Head::read(&file)?;
@@ -72,12 +72,12 @@ impl Folder {
         Ok(survivors::find(&record)?.map(|left| left_of(&record, &left)))
     }
 
-    /// Who holds a resource now, if anybody.
+    /// Returns the present holder of a resource, if there is one.
     pub fn holder_of(&self, resource: &Resource) -> Result<Option<LockSeen>, crate::AcquireError> {
         Ok(self.holder_of_files(&crate::want::target::Target::open(resource)?.wanted))
     }
 
-    /// Who holds one of the exclusive files now.
+    /// Returns the present holder of one of the exclusive files.
     pub(crate) fn holder_of_files(&self, wanted: &[Wanted]) -> Option<LockSeen> {
         let exclusive = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
         let names: Vec<FileName> = exclusive.map(|want| want.name).collect();
@@ -115,9 +115,9 @@ fn same_lock(one: &LockSeen, other: &LockSeen) -> bool {
         && (one.resource == other.resource && one.fence == other.fence || one.fence.is_none())
 }
 
-/// The lock behind a file that refused: its own, or that of a directory below which shares it.
+/// Returns the lock because of which a file refused: its own, or that of a directory below that shares it.
 ///
-/// `directory` is the file of the wanted directory, as records of those below name it.
+/// `directory` is the file of the wanted directory, by which the records of those below name it.
 pub(crate) fn behind(
     folder: &Folder,
     name: &FileName,

@@ -1,5 +1,5 @@
-//! Looks without locking: who holds what, who is left of a run, who works where. What files say is checked against the
-//! kernel.
+//! Looks without locking: who holds what, what is left of a run, which processes work where. What files say
+//! is checked against the kernel.
 
 pub(crate) mod describe;
 mod glance;

@@ -1,10 +1,11 @@
-//! Tells the files of a lock folder from others that look like them: whoever may mount can show a folder of its own at
-//! the path of ours, with records of its choice.
+//! Tells the files of a lock folder from look-alikes: a user who may mount can show a folder of their own at
+//! the path of ours, with records of their choice.
 //!
-//! A file that is there is known by device and inode. One that was removed is known by what only a file of our folder can
-//! have: its owner, no name, our folder's mount, and below that mount our folder's path. A mount is an object of the
-//! kernel with one number in all namespaces, and a description keeps the one that it was opened through; so a process
-//! that has left our mount namespace with the lock is still seen, and a folder that is bound over ours elsewhere is not.
+//! A file that exists is known by device and inode. A removed one is known by what only a file of our folder
+//! can have: its owner, no name, our folder's mount, and below that mount our folder's path. A mount is an
+//! object of the kernel with one number in all namespaces, and a description keeps the one it was opened
+//! through. So a process that has left our mount namespace with the lock is still seen, and a folder that is
+//! bound over ours elsewhere is not.
 
 use crate::files::facts::facts;
 use crate::files::file;
@@ -16,7 +17,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// Whether a descriptor is on a file of this folder, removed ones included.
+/// Whether a descriptor refers to a file of this folder, even a removed one.
 pub(crate) fn is_of(folder: &Folder, open: &Open) -> bool {
     if open.removed { was_of(folder, open) } else { folder.id_at(&open.name).is_ok_and(|id| id == open.file) }
 }
@@ -31,21 +32,21 @@ fn was_of(folder: &Folder, open: &Open) -> bool {
         || link.parent() == std::fs::canonicalize(folder.path()).ok().as_deref()
 }
 
-/// The file behind a descriptor that is of this folder: through the folder while it has a name there.
+/// Reopens the file of a descriptor: through the folder while it has a name there.
 pub(crate) fn reopen(folder: &Folder, open: &Open) -> Result<OwnedFd, Errno> {
     let file = if open.removed {
         sys::open(&open.through, OFlags::RDONLY | OFlags::NONBLOCK)?
     } else {
         folder.open_existing(&open.name, OFlags::RDONLY)?
     };
-    // The number may be another descriptor's by now, and the name another file's.
+    // The number may belong to another descriptor by now, and the name to another file.
     if facts(&file)?.id == open.file { Ok(file) } else { Err(Errno::NOENT) }
 }
 
-/// What the record of a file says that is of this folder.
+/// Returns what the record of a file of this folder says.
 pub(crate) fn record(folder: &Folder, open: &Open) -> Option<Record> {
     let file = reopen(folder, open).ok()?;
-    // A holder may be writing at this moment; its next look is whole.
+    // A holder may be writing at this moment; the next read will be whole.
     (0..3).find_map(|_| file::record(&file).ok().flatten())
 }
 

@@ -30,7 +30,7 @@ pub(super) fn exclusive_records(folder: &Folder, open: &[Open], pids: &[u32]) ->
     found
 }
 
-/// The run that a file says holds it.
+/// Returns the run that holds a file, according to the file.
 pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
     let head = Head::read(file).ok()?;
     match file::last(file, &head).ok()? {
@@ -39,7 +39,7 @@ pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
     }
 }
 
-/// The runs that hold a file, exclusively or through something below it.
+/// Returns the runs that hold a file, exclusively or through something below it.
 pub(crate) fn runs_on(folder: &Folder, name: &FileName, file: &OwnedFd) -> Vec<Run> {
     let Ok(facts) = facts(file) else { return Vec::new() };
     let mut open = scan::open_files(folder.device()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Looks through `/proc` for processes: who has a lock file open, who carries a run's marker, who works where.
+//! Searches `/proc` for processes that have a lock file open, carry a run's marker, or work in a directory.
 //!
-//! Nothing here takes a lock, starts a program or waits. A process that may not be examined is passed over.
+//! Nothing here takes a lock, starts a program or waits. A process that may not be examined is skipped.
 
 use crate::files::name::FileName;
 use crate::files::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, Run};
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) pid: u32,
-    /// Where the descriptor can be opened again, even when the file was removed.
+    /// The path through which the file can be opened again, even if it was removed.
     pub(crate) through: PathBuf,
     pub(crate) name: FileName,
     pub(crate) file: FileId,
     pub(crate) locked: Option<Mode>,
-    /// It has no name any more.
+    /// The file no longer has a name.
     pub(crate) removed: bool,
     pub(crate) owner: u32,
-    /// The mount that it was opened through, by the number that the kernel gives it in all namespaces.
+    /// The mount it was opened through, by the kernel's number for it, which is the same in all namespaces.
     pub(crate) mount: Option<u64>,
 }
 
-/// Every descriptor on a file of `device` that is named like a lock file.
+/// Returns every descriptor on a file of `device` that is named like a lock file.
 pub(crate) fn open_files(device: u64) -> Result<Vec<Open>, Errno> {
     let mut found = Vec::new();
     for pid in proc::pids()? {
@@ -38,7 +38,7 @@ pub(crate) fn open_files(device: u64) -> Result<Vec<Open>, Errno> {
     Ok(found)
 }
 
-/// The descriptors of one process, also of threads that have a table of their own.
+/// Returns the descriptors of one process, including threads that have their own table.
 pub(crate) fn open_files_of(pid: u32, device: u64) -> Result<Vec<Open>, Errno> {
     let mut found = open_files_in(pid, &proc::path(pid, "fd"), &proc::path(pid, "fdinfo"), device)?;
     for thread in numbers(&proc::path(pid, "task"))? {
@@ -56,7 +56,7 @@ fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<
     for number in numbers(fd)? {
         let through = fd.join(number.to_string());
         let link = match sys::read_link(&through) {
-            // Not ours to examine: neither are its other descriptors.
+            // Not ours to examine, and neither are its other descriptors.
             Err(Errno::ACCESS | Errno::PERM) => break,
             other => seen(other)?,
         };
@@ -73,7 +73,7 @@ fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<
     Ok(found)
 }
 
-/// The flock that a descriptor's fdinfo shows.
+/// Returns the flock that a descriptor's fdinfo shows.
 pub(crate) fn locked(fdinfo: &[u8]) -> Option<Mode> {
     fdinfo::flock(fdinfo).map(|flock| match flock {
         Flock::Exclusive => Mode::Exclusive,
@@ -86,7 +86,7 @@ fn lock_name(link: &Path) -> Option<FileName> {
     FileName::read(name.strip_suffix(" (deleted)").unwrap_or(name))
 }
 
-/// The processes, other than the caller, whose environment names `run`.
+/// Returns the processes, other than the caller, whose environment names `run`.
 pub(crate) fn marked(run: &Run) -> Result<Vec<u32>, Errno> {
     let own = std::process::id();
     let mut found = Vec::new();
@@ -112,20 +112,20 @@ fn names_run(environ: &[u8], run: &Run) -> bool {
     })
 }
 
-/// The user that a process is, where it is the same one for every purpose.
+/// Returns the user of a process, if it is the same for every purpose.
 pub(crate) fn user(pid: u32) -> Option<u32> {
     let users = proc::status::users(pid)?;
     users.iter().all(|user| *user == users[0]).then_some(users[0])
 }
 
-/// The processes whose working directory is `directory` or below it.
+/// Returns the processes whose working directory is `directory` or below it.
 pub(crate) fn working_in(directory: &Path) -> Vec<(u32, PathBuf)> {
     let pids = proc::pids().unwrap_or_default().into_iter();
     let places = pids.filter_map(|pid| Some((pid, proc::working_directory(pid)?)));
     places.filter(|(_, place)| place.starts_with(directory)).collect()
 }
 
-/// Some processes and all below them; only the former where `/proc` shows another namespace.
+/// Returns these processes and all below them; only these if `/proc` shows another namespace.
 pub(crate) fn with_descendants(roots: Vec<u32>) -> Vec<u32> {
     if proc::is_ours() == Ok(true) { proc::tree::with_descendants(roots) } else { roots }
 }

@@ -1,8 +1,8 @@
 //! Finds what is left of a run whose flock is free.
 //!
-//! A process is named by three traces: the run's control group, its first process, the marker in the
-//! environment. A group counts only if its name says that it was this very holder's: a path that other runs had
-//! too proves nothing. Every process is held by a pidfd and recognised again, so that it can be signalled.
+//! A process is found by three traces: the run's control group, its first process, the marker in the
+//! environment. A group counts only if its name shows that it belonged to this very holder: a path that other
+//! runs had too proves nothing. Every process is held by a pidfd and then recognised again, so that it can be signalled.
 
 use crate::files::record::Record;
 use crate::judge::grant::{Remains, Trace, remains_by_identity};
@@ -27,7 +27,7 @@ pub(crate) struct Left {
     pub(crate) processes: Vec<Survivor>,
 }
 
-/// What is left of a run, if anything can be proved.
+/// Returns what is left of a run, if anything can be proved.
 pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
     // A run of another boot cannot have survived; one of another namespace cannot be recognised.
     let here = process::vantage()?;
@@ -43,7 +43,7 @@ pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
     let agent =
         record.agent.filter(|agent| remains_by_identity(process::verdict(Some(agent))) != Remains::None);
     if let Some(agent) = agent {
-        // One that is not proved is waited for, and never signalled.
+        // A process without proof is waited for but never signalled.
         let is_agent = || Ok(process::is_proved(&agent));
         processes.extend(hold(agent.pid, is_agent)?);
     }
@@ -55,8 +55,8 @@ pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
     })
 }
 
-/// The group of the run, when its name says that the holder made it. The path alone is no proof: a group of the
-/// same name may be another run's by now.
+/// Returns the group of the run, if its name shows that the holder made it. The path alone is not a proof: a
+/// group of the same name may belong to another run by now.
 pub(crate) fn own_group(record: &Record) -> Option<&Path> {
     let group = record.cgroup.as_deref()?;
     let name = group.file_name()?.to_str()?;
@@ -84,14 +84,15 @@ fn in_cgroup(group: &Path) -> Result<Option<Left>, Errno> {
     Ok(cgroup::is_populated(group)?.then_some(Left { trace: Trace::Cgroup, processes }))
 }
 
-/// Those in a group that can be survivors: 0 is a process of another namespace, and the caller is not its own.
+/// Returns the members of a group that can be survivors: 0 is a process of another namespace, and the caller
+/// does not count.
 fn members(group: &Path) -> Result<Vec<u32>, Errno> {
     let mut pids = cgroup::members(group)?;
     pids.retain(|pid| *pid != 0 && *pid != std::process::id());
     Ok(pids)
 }
 
-/// Holds a process by a pidfd and recognises it again, so that no later process can be taken for it.
+/// Holds a process by a pidfd and recognises it again, so that no later process can be mistaken for it.
 fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option<Survivor>, Errno> {
     let pidfd = match sys::pidfd(pid) {
         Ok(pidfd) => pidfd,

@@ -1,4 +1,4 @@
-//! Who uses a directory: those who hold a lock on it, above it or below it, and those who work in it.
+//! Who uses a directory: the holders of a lock on it, above it or below it, and the processes that work in it.
 
 use crate::files::folder::Folder;
 use crate::look::scan;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 /// One user of a directory.
 #[derive(Debug, Clone, PartialEq)]
 pub enum User {
-    /// Somebody holds a lock that covers it or a part of it.
+    /// A holder of a lock that covers it or a part of it.
     Holder {
         /// Where the locked directory lies.
         relation: Relation,
-        /// The lock.
+        /// The lock that is held.
         lock: Box<LockSeen>,
     },
     /// A process has its working directory there, with or without a lock.
@@ -29,10 +29,10 @@ pub enum User {
     },
 }
 
-/// Where another directory lies, seen from the one asked about.
+/// Where another directory lies, relative to the one asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// It is the same one.
+    /// It is the same directory.
     Same,
     /// It contains it.
     Above,
@@ -41,11 +41,11 @@ pub enum Relation {
 }
 
 impl Folder {
-    /// Everybody who uses a directory now, the caller's own process left out.
+    /// Returns everything that uses a directory now, except the caller's own process.
     pub fn users_of(&self, directory: &Path) -> Result<Vec<User>, AcquireError> {
         let place = Place::open(directory)?;
         let mut users: Vec<User> = self.holders_around(&place.path);
-        // A bind-mounted twin has another path and the same inode.
+        // A bind-mounted twin has another path but the same inode.
         if let Some(lock) = self.holder_of(&Resource::Directory(place.path.clone()))?
             && !users.iter().any(|user| matches!(user, User::Holder { lock: other, .. } if **other == lock))
         {

@@ -1,7 +1,7 @@
-//! Acquires: tries all files, waits on the one that refused, tries again.
+//! Acquires: tries all files, waits for the one that refused, tries again.
 //!
-//! Nothing is held while waiting except the gates of an exclusive directory, and those are taken in a fixed
-//! order and never waited behind: so no two waiters can wait for each other.
+//! Nothing is held while waiting except the gates of an exclusive directory. Those are taken in a fixed
+//! order, and an acquirer that waits at a gate holds none: so no two can wait for each other.
 
 use crate::cancel::Cancel;
 use crate::error::{AcquireError, Busy, BusyBecause, Step};
@@ -28,13 +28,13 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A directory that moves more often than this while it is being locked is left alone.
+/// A directory that moves more often than this while it is being locked is given up.
 const MOVES: usize = 3;
-/// A lock file that is replaced more often than this is somebody's game.
+/// A lock file that is replaced more often than this is being tampered with.
 const REPLACEMENTS: usize = 16;
 
 impl Folder {
-    /// Acquires without waiting; "busy" is said only after 20 ms, in which a spawning sibling lets go.
+    /// Acquires without waiting; "busy" is reported only after 20 ms, which gives a spawning sibling time to let go.
     pub fn try_acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
         acquire(self, resource, request, Limit::Spawning, None)
     }
@@ -44,7 +44,7 @@ impl Folder {
         acquire(self, resource, request, Limit::Never, None)
     }
 
-    /// Acquires, or says who holds it when `deadline` has passed.
+    /// Acquires, or reports the holder when `deadline` has passed.
     pub fn acquire_until(
         &self,
         resource: &Resource,
@@ -54,7 +54,7 @@ impl Folder {
         acquire(self, resource, request, Limit::SpawningAnd(deadline), None)
     }
 
-    /// Acquires until `deadline` (none: for ever) or until cancelled.
+    /// Acquires until `deadline` (`None`: forever) or until cancelled.
     pub fn acquire_cancellable(
         &self,
         resource: &Resource,
@@ -81,7 +81,7 @@ fn acquire(
         let files = acquiring.take()?;
         match target.place.as_ref().map_or(Ok(()), Place::check) {
             Ok(()) => return acquiring.grant(files, target.place.as_ref()),
-            // Its names are others now: everything is closed and taken anew.
+            // It has other names now: everything is closed and taken again.
             Err(DirectoryError::Moved { .. }) if moves < MOVES => moves += 1,
             Err(error) => return Err(error.into()),
         }
@@ -114,7 +114,7 @@ impl Acquiring<'_> {
                 Ok(settled) => return Ok(Files { held, settled }),
                 Err(Denied::Replaced(_)) => {}
                 Err(Denied::Removed(name, file)) => {
-                    // The new file is let go: its rightful holder is on the removed one.
+                    // The new file is let go: its rightful holder has the removed one.
                     drop(held);
                     self.wait_for_removed(name, file)?;
                 }
@@ -144,7 +144,7 @@ impl Acquiring<'_> {
             return Err(AcquireError::AlreadyYours { resource: self.target.resource.clone() });
         }
         match (refused.at, refused.mode, self.target.kind) {
-            // Whoever waits behind a gate holds none, so that gates are never waited for in a circle.
+            // An acquirer that waits at a gate holds none, so gates are never waited for in a circle.
             (RefusedAt::Gate, _, _) => wait.gates.clear(),
             (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
             (RefusedAt::File, _, _) => {}
@@ -158,7 +158,7 @@ impl Acquiring<'_> {
         Ok(())
     }
 
-    /// Stands in the gates of the directory's two names: shared newcomers wait behind from now on.
+    /// Holds the gates of the directory's two names: shared newcomers wait from now on.
     fn close_gates(&self, wait: &mut Wait) -> Result<(), AcquireError> {
         if !wait.gates.is_empty() {
             return Ok(());
@@ -215,8 +215,8 @@ impl Acquiring<'_> {
             return false;
         }
         let own = |other: &Run| self.request.inside.contains(other) || run == Some(other);
-        // Who shares a directory from below left no record in it; only a look through /proc finds the run. A run that
-        // asks for the first time, inside no other, has nothing below.
+        // A run that shares a directory from below left no record in it; only a search through /proc finds
+        // it. A run that asks for the first time, inside no other, has nothing below.
         match (self.target.kind, runs::recorded_run(&refused.file)) {
             (_, Some(recorded)) if own(&recorded) => true,
             (Kind::Directory, _) if !self.request.inside.is_empty() => {
@@ -232,7 +232,7 @@ impl Acquiring<'_> {
         match grant::write(&files.settled.writers, &mut record, own.boot, Fence(0)) {
             Ok(_) => {}
             Err(denied) => {
-                // What was written claims a grant that nobody got.
+                // What was written claims a grant that was not made.
                 for writer in &files.settled.writers {
                     let _ = crate::files::file::write_mark(&writer.file, record.fence);
                 }
@@ -278,9 +278,9 @@ impl Acquiring<'_> {
     }
 
     fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
-        // Taken here: to find out who has it takes time of its own.
+        // Measured here, because finding the holder takes time, too.
         let waited = self.patience.waited();
-        // Whoever stands in a gate waits as well: what keeps both away is told instead, if it is to be seen.
+        // The holder of a gate is waiting as well: report what both wait for instead, if it can be seen.
         if because == BusyBecause::Awaited
             && let Some(lock) = self.folder.holder_of_files(&self.target.wanted)
         {
@@ -293,7 +293,7 @@ impl Acquiring<'_> {
         self.busy_with(because, lock.map(|lock| self.named(lock, &refused.name)), waited)
     }
 
-    /// Who has just got it has not written down yet what it is: the name of its file would say nothing to anybody.
+    /// A new holder has not written its resource yet, and the name of its file would mean nothing to people.
     fn named(&self, lock: LockSeen, name: &FileName) -> LockSeen {
         let resource = match lock.fence {
             None if !lock.resource.is_empty() => self.target.name_of(name),

@@ -15,18 +15,19 @@ use std::time::{Duration, Instant};
 pub(crate) enum Cleared {
     /// Nothing is left.
     Clear,
-    /// Something is left that was not, or could not be, ended.
+    /// Something is left that was not ended or could not be.
     Persists(Left),
     Cancelled,
 }
 
 /// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
 const ENDING: Duration = Duration::from_secs(2);
-/// A process that ends is not to be seen any more before its group is empty, and on a busy machine well before. Nothing tells when it is.
+/// A process that ends becomes invisible a little before its group is empty, more so on a busy machine.
+/// Nothing reports when it is.
 const FADING: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Ends or waits for what is left of the run that `record` names; `told` hears of whom it ends, before it does.
+/// Ends or waits for what is left of the run in `record`; `told` is called with the processes before they are ended.
 pub(crate) fn clear(
     record: &Record,
     patience: &Patience<'_>,
@@ -34,7 +35,7 @@ pub(crate) fn clear(
 ) -> Result<Cleared, Errno> {
     let cleared = clear_processes(record, patience, told)?;
     if let (Cleared::Clear, Some(group)) = (&cleared, own_group(record)) {
-        // Its holder was killed and could not. One in which something lives stays.
+        // Its holder was killed and could not remove it. A group with a living process stays.
         let _ = sys::remove_dir(group);
     }
     Ok(cleared)
@@ -55,7 +56,7 @@ fn clear_processes(
     let mut known: Vec<u32> = Vec::new();
     loop {
         let Some(left) = find(record)? else { return Ok(Cleared::Clear) };
-        // Proved and yet not to be seen: it ended this moment, or it cannot be reached from here.
+        // Proved but not visible: it ended this moment, or it cannot be reached from here.
         if left.processes.is_empty() {
             if Instant::now() >= *fades_until.get_or_insert_with(|| Instant::now() + FADING) {
                 return Ok(Cleared::Persists(left));
@@ -89,7 +90,7 @@ fn clear_processes(
 
 fn end(record: &Record, left: &Left) {
     if let (Trace::Cgroup, Some(group)) = (left.trace, own_group(record)) {
-        // Kills what is forked meanwhile too. A kernel without it leaves the processes to the signals below.
+        // Also kills what is being forked. On a kernel without it, the signals below have to do.
         cgroup::kill(group);
     }
     for survivor in &left.processes {

@@ -1,5 +1,4 @@
-//! Turns flocks into a grant: the files are where they should be, nothing of the last run is left, and the
-//! fence has grown.
+//! Turns flocks into a grant: the files are in place, nothing of the last run is left, and the fence has grown.
 
 use crate::error::Step;
 use crate::files::facts::facts;
@@ -30,7 +29,7 @@ use std::sync::Arc;
 pub(crate) enum Denied {
     /// Another file is at the name now; everything has to be taken again.
     Replaced(FileName),
-    /// The file was removed under a holder that lives on; the removed file is open here.
+    /// The file was removed under a holder that is still alive; the removed file is open here.
     Removed(FileName, Arc<OwnedFd>),
     /// Something of the last run is left.
     Survived(Box<Record>, Left),
@@ -47,20 +46,20 @@ pub(crate) struct Writer {
     head: Head,
     recorded: Option<Fence>,
     size: u64,
-    /// An earlier file of this name was removed, and its counter with it. If the sweep did that, the counter was no
-    /// larger than this.
+    /// An earlier file of this name was removed, and its counter with it. If the sweep did that, the counter
+    /// was no larger than this.
     floor: Option<u64>,
 }
 
-/// The files of a grant: the writers of the exclusive ones, and which files they are.
+/// The files of a grant: the writers of the exclusive ones, and the identity of each file.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) writers: Vec<Writer>,
     pub(crate) files: Vec<FileId>,
 }
 
-/// Checks every file and clears away what is left of earlier runs. `own` is the run that the files are for: what it has left is
-/// itself.
+/// Checks every file and clears away what is left of earlier runs. `own` is the run that the files are for:
+/// it is not its own survivor.
 pub(crate) fn settle(
     folder: &Folder,
     held: &[Held],
@@ -96,7 +95,7 @@ fn settle_exclusive(
     if !locked.regular {
         return Err(Denied::NotAFile(held.name));
     }
-    // Looked at after the flock: whoever replaced the file in between has left it without a name.
+    // Checked after the flock: a file that was replaced in between has no name any more.
     if locked.removed {
         return Err(Denied::Replaced(held.name));
     }
@@ -104,7 +103,7 @@ fn settle_exclusive(
     let head = Head::read(&file).map_err(failed(Step::Read))?;
     let floor = match fence::current(head.slots()) {
         Some(_) => None,
-        // Whoever filled it may have died before the first grant was written: then it is as new.
+        // The process that filled it may have died before it wrote the first grant: then it is as good as new.
         None if head.is_blank() => settle_new(folder, &held.name)?,
         None => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
     };
@@ -113,13 +112,13 @@ fn settle_exclusive(
         Last::Unreleased(record) => Some(record.fence),
         Last::Nothing | Last::Released => None,
     };
-    // Whoever took it for a run that lives may have died before it was handed over: that run is no survivor.
+    // A process that took it for a living run may have died before the handover: that run is not a survivor.
     if let Last::Unreleased(record) = last
         && (own.is_none() || record.run.as_ref() != own)
     {
         clear(folder, &held.name, *record, patience)?;
     }
-    // Runs below name their ancestors by inode; under its path the directory need not be searched again.
+    // Runs below name their ancestors by inode, so the directory's path file needs no second search.
     if head.below() && held.name.is_inode() {
         clear_below(folder, held, above, patience)?;
         file::write_below(&file, false).map_err(failed(Step::Write))?;
@@ -127,8 +126,8 @@ fn settle_exclusive(
     Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, floor }))
 }
 
-/// A shared file is an ancestor's: its exclusive holder must be gone with all its run, and whoever takes it
-/// exclusively later must know that something below was locked.
+/// Settles a shared file, which is an ancestor's: its exclusive holder must be gone with all its run, and a
+/// later exclusive acquirer must know that something below was locked.
 fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<FileId, Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
     let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
@@ -147,7 +146,7 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
     {
         let fence = record.fence;
         clear(folder, &held.name, *record, patience)?;
-        // Under a shared flock nobody can be granted the file, so every writer writes these same bytes.
+        // Under a shared flock the file cannot be granted, so every writer writes the same bytes.
         let file = writer(folder, &held.name, locked.id)?;
         file::write_mark(&file, fence).map_err(failed(Step::Write))?;
     }
@@ -158,7 +157,7 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
     Ok(locked.id)
 }
 
-/// A description to write through: the one kept from the last grant, or a new one on the same file.
+/// Returns a description to write through: the one kept from the last grant, or a new one on the same file.
 fn writer(folder: &Folder, name: &FileName, id: FileId) -> Result<Arc<OwnedFd>, Denied> {
     if let Some(file) = folder.kept_writer(id) {
         return Ok(file);
@@ -179,9 +178,9 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
     })
 }
 
-/// An empty file: if the ledger knows its name, an earlier file was removed, and its holder may live.
+/// Settles an empty file: if the ledger knows its name, an earlier file was removed, and its holder may be alive.
 ///
-/// Returns the fence that no earlier file had passed when it was swept, if there was an earlier file.
+/// Returns the fence that no earlier file had exceeded when it was swept, if there was an earlier file.
 fn settle_new(folder: &Folder, name: &FileName) -> Result<Option<u64>, Denied> {
     let failed = |step| move |errno| Denied::Failed(*name, step, errno);
     let made = folder.ledger().made(name).map_err(failed(Step::Read))?;
@@ -207,7 +206,7 @@ fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'
     }
 }
 
-/// Something below was locked since the last grant: none of those runs may be left.
+/// Clears what was locked below since the last grant: none of those runs may be left.
 fn clear_below(
     folder: &Folder,
     held: &Held,
@@ -216,13 +215,13 @@ fn clear_below(
 ) -> Result<(), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
     let mut names = folder.names().map_err(failed(Step::Read))?;
-    // The directory's own two files are judged by themselves.
+    // The directory's own two files are judged separately.
     names.retain(|name| *name != held.name && name.kind() == Kind::Directory);
     for name in names {
         let record = folder.unreleased(&name).map_err(failed(Step::Read))?;
         let is_in_the_way = |record: &Record| match record.is_below(&held.name, above) {
             Below::Certainly => true,
-            // A living holder below would have kept us away: this one is beside us, and none of our business.
+            // A living holder below would have kept us away, so this one is beside us and does not concern us.
             Below::Perhaps => matches!(process::verdict(Some(&record.holder)), Holder::Dead(_)),
             Below::No => false,
         };
@@ -264,7 +263,7 @@ fn write_one(writer: &Writer, next: Next, record: &Record) -> Result<(), Denied>
 }
 
 impl Writer {
-    /// A writer for a file that is held already.
+    /// Creates a writer for a file that is already held.
     pub(crate) fn reopen(name: FileName, file: OwnedFd) -> Result<Self, Errno> {
         let head = Head::read(&file)?;
         let recorded = file::record(&file)?.map(|record| record.fence);
@@ -272,7 +271,7 @@ impl Writer {
         Ok(Self { name, file: Arc::new(file), head, recorded, size, floor: None })
     }
 
-    /// Reads again what the file says, before another fence is chosen.
+    /// Rereads what the file says, before another fence is chosen.
     pub(crate) fn refresh(&mut self) -> Result<(), Errno> {
         self.head = Head::read(&self.file)?;
         self.recorded = file::record(&self.file)?.map(|record| record.fence);

@@ -1,4 +1,4 @@
-//! A held lock. Dropping it gives it back, whatever happens; [`Guard::release`] also says how that went.
+//! A held lock. Dropping it gives it back, whatever happens; [`Guard::release`] also reports how that went.
 
 use crate::error::Step;
 use crate::files::fence::Fence;
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A held lock: a value to be handed along, never looked up. Dropping it gives it back.
+/// A held lock: a value to pass along, never to look up. Dropping it gives it back.
 #[derive(Debug)]
 #[must_use = "the lock is given back when the guard is dropped"]
 pub struct Guard {
@@ -32,7 +32,7 @@ pub struct Guard {
     entry: Option<mine::Entry>,
 }
 
-/// Who else may hold the lock besides the guard.
+/// Which other processes may hold the lock besides the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
     ToNobody,
@@ -42,13 +42,13 @@ pub(crate) enum Given {
 /// Whether the lock file says that this grant was given back in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// It says so, or it is such that nobody asks: the next acquirer need not look for survivors.
+    /// It says so, or need not: the next acquirer does not look for survivors.
     Released,
-    /// It does not: the lock was given to others who may hold it still, or the mark could not be written.
+    /// It does not: the lock was given to other processes that may still hold it, or the mark could not be written.
     Unreleased,
 }
 
-/// What became of a lock that was given back. The flock is gone in every case.
+/// What became of a lock that was given back. The flock is gone in any case.
 #[derive(Debug)]
 #[must_use = "a receipt may carry the first error"]
 pub struct Receipt {
@@ -60,9 +60,9 @@ pub struct Receipt {
     pub held_for: Duration,
     /// What the lock file says now.
     pub mark: Mark,
-    /// Foreign changes of watched files.
+    /// Changes that other programs made to watched files.
     pub changes: Vec<Change>,
-    /// The first thing that went wrong, if any.
+    /// The first error, if there was one.
     pub trouble: Option<Trouble>,
 }
 
@@ -72,7 +72,7 @@ pub struct Receipt {
 pub struct Trouble {
     /// The file.
     pub path: std::path::PathBuf,
-    /// What was being done.
+    /// What was being done to it.
     pub step: Step,
     /// What the kernel said.
     #[source]
@@ -101,25 +101,25 @@ impl Guard {
         }
     }
 
-    /// The growing token of this grant.
+    /// Returns the fence of this grant.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.record.fence
     }
 
-    /// The resource, as its record names it: for a directory, its real path.
+    /// Returns the resource as its record names it: for a directory, its real path.
     #[must_use]
     pub fn resource(&self) -> &str {
         &self.record.resource
     }
 
-    /// What the lock file says about this grant.
+    /// Returns what the lock file says about this grant.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The locked directory, to be entered by `fchdir`: its path may lead elsewhere by now.
+    /// Returns the locked directory, to be entered with `fchdir`: its path may lead elsewhere by now.
     #[must_use]
     pub fn directory(&self) -> Option<BorrowedFd<'_>> {
         self.directory.as_deref().map(AsFd::as_fd)
@@ -127,13 +127,13 @@ impl Guard {
 
     /// Begins another run under the same lock: a larger fence, and what `request` says about the run.
     ///
-    /// On an error the lock is still held under the old fence or the new one; [`Guard::fence`] says which.
+    /// After an error the lock is still held, under the old fence or the new one; [`Guard::fence`] tells which.
     pub fn new_fence(&mut self, request: &Request) -> Result<Fence, Trouble> {
         let fence = self.record.fence;
         self.new_fence_above(fence, request)
     }
 
-    /// As [`Guard::new_fence`], above a fence known from elsewhere.
+    /// Does the same as [`Guard::new_fence`], above a fence known from elsewhere.
     pub fn new_fence_above(&mut self, floor: Fence, request: &Request) -> Result<Fence, Trouble> {
         for at in 0..self.writers.len() {
             let refreshed = self.writers[at].refresh();
@@ -181,7 +181,7 @@ impl Guard {
     ///
     /// Call it only after everything that was started under the lock has ended. The lock stays held.
     pub fn mark_released(&mut self) -> Result<(), Trouble> {
-        // Of a lone grant nobody ever asks whether it was marked.
+        // Nothing ever asks whether a lone grant was marked.
         let asked = if self.record.is_lone() { &[] } else { &self.writers[..] };
         let mut first = None;
         for writer in asked {
@@ -202,15 +202,15 @@ impl Guard {
         self.watched.push(watch);
     }
 
-    /// Gives the lock back and says how that went. The flock goes whatever fails; the first error is kept.
+    /// Gives the lock back and reports how that went. The flock goes whatever fails; the first error is kept.
     ///
-    /// A lock that was handed to a child is not marked as released, because the child may live on: whoever
-    /// has seen the whole tree end calls [`Guard::mark_released`] before.
+    /// A lock that was handed to a child is not marked as released, because the child may live on: a caller
+    /// that has seen the whole tree end calls [`Guard::mark_released`] first.
     pub fn release(mut self) -> Receipt {
         self.finish()
     }
 
-    /// Closes the caller's copies without a mark: somebody else holds the lock now.
+    /// Closes the caller's copies without a mark: another process holds the lock now.
     pub fn surrender(mut self) -> Receipt {
         self.given = Given::ToOthers;
         self.finish()
@@ -225,7 +225,7 @@ impl Guard {
         // Before the flock goes, so that nothing of this grant writes any more when the next one begins.
         self.writers.clear();
         self.entry = None;
-        // Leaf first: nobody may get an ancestor while a descendant is still held.
+        // Leaf first: an ancestor must not become free while a descendant is still held.
         while let Some(held) = self.held.pop() {
             let closed = Arc::try_unwrap(held.lock).map_or(Ok(()), sys::close);
             if let Err(errno) = closed {
@@ -257,7 +257,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.held.is_empty() {
-            // A drop has nobody to tell; whoever wants to know calls `release`.
+            // A drop cannot report anything; a caller that wants to know calls `release`.
             drop(self.finish());
         }
     }

@@ -1,7 +1,7 @@
 //! Hands a held lock on: to a child at descriptors from 100 on, or to another process over a socket.
 //!
-//! Whoever has a copy of the descriptors holds the lock. Every descriptor of this crate is close-on-exec; a
-//! copy that is not is made only inside the child that is meant to have it.
+//! A process with a copy of the descriptors holds the lock. Every descriptor of this crate is close-on-exec;
+//! a copy that is not is made only inside the child that is meant to have it.
 
 use crate::error::Step;
 use crate::files::facts::facts;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// What the receiver of a lock has to know beside the descriptors.
+/// What the receiver of a lock has to know besides the descriptors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     files: Vec<(FileName, Mode)>,
@@ -37,7 +37,7 @@ pub struct Description {
 /// Why descriptors did not make a guard.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// There are more or fewer descriptors than the description tells.
+    /// There are more or fewer descriptors than described.
     #[error("{expected} descriptors were described, {found} came")]
     Count {
         /// How many were described.
@@ -45,7 +45,7 @@ pub enum AdoptError {
         /// How many came.
         found: usize,
     },
-    /// A descriptor has no such lock: nothing is held through it.
+    /// A descriptor does not have this lock: nothing is held through it.
     #[error("the descriptor for {} does not hold its lock", path.display())]
     NotHeld {
         /// The lock file.
@@ -57,22 +57,22 @@ pub enum AdoptError {
 }
 
 impl Guard {
-    /// Gives a child of `command` the lock: it is then held while the child, or whatever it passes its
-    /// descriptors to, lives.
+    /// Gives the lock to a child of `command`: it is then held as long as the child, or any process that the
+    /// child passes its descriptors to, lives.
     ///
-    /// The child gets copies at the lowest free numbers from 100 on, and behind them the locked directory itself: as
-    /// long as somebody has that open, no other directory is given its inode number. They are made after the fork, so no
-    /// other child that is spawned at the same moment can inherit them. The guard has to live until the
-    /// child is spawned; otherwise the spawn fails.
+    /// The child gets copies at the lowest free numbers from 100 on, and after them the locked directory
+    /// itself: as long as that is open, no other directory is given its inode number. They are made after the
+    /// fork, so no other child that is spawned at the same moment can inherit them. The guard has to live
+    /// until the child is spawned; otherwise the spawn fails.
     pub fn hand_over(&mut self, command: &mut Command) {
         self.given = Given::ToOthers;
         let locks = self.held.iter().map(|held| &held.lock);
         raw::give(command, locks.chain(&self.directory).map(Arc::downgrade).collect());
     }
 
-    /// As [`Guard::hand_over`], for a caller that forks by itself: call it in the child, before exec.
+    /// Does the same as [`Guard::hand_over`] for a caller that forks by itself: call it in the child, before exec.
     ///
-    /// It makes system calls only, so it may be called after a fork.
+    /// It only makes system calls, so it may be called after a fork.
     pub fn give_in_child(&self) -> io::Result<()> {
         for held in &self.held {
             raw::duplicate(held.lock.as_raw_fd())?;
@@ -88,7 +88,7 @@ impl Guard {
         self.given = Given::ToOthers;
     }
 
-    /// The description and the descriptors to send to another process, for example by `SCM_RIGHTS`.
+    /// Returns the description and the descriptors to send to another process, for example by `SCM_RIGHTS`.
     ///
     /// Both hold the lock until the sender calls [`Guard::surrender`] or the receiver closes its copies.
     pub fn lend(&self) -> io::Result<(Description, Vec<BorrowedFd<'_>>)> {
@@ -99,7 +99,8 @@ impl Guard {
         Ok((Description { files, record: self.record.clone(), directory }, descriptors))
     }
 
-    /// Makes a guard of descriptors that another process lent. What is not really held is refused.
+    /// Makes a guard from descriptors that another process lent. Descriptors that do not really hold the lock
+    /// are refused.
     ///
     /// The record still names the sender; [`Guard::new_fence`] writes the new holder.
     pub fn adopt(
@@ -131,12 +132,12 @@ impl Guard {
         }
         let entry = mine::enter(&ids, std::process::id(), description.record.run.as_ref());
         let mut guard = Self::new(folder.clone(), held, writers, description.record, entry, directory);
-        // The sender may hold it still, and so may a child it was given to.
+        // The sender may still hold it, and so may a child it was given to.
         guard.note_given();
         Ok(guard)
     }
 
-    /// Makes a guard of the descriptors that this process inherited, found by the files they are open on.
+    /// Makes a guard from the descriptors that this process inherited, found by the files they are open on.
     pub fn adopt_inherited(folder: &Folder, description: Description) -> Result<Self, AdoptError> {
         let mut descriptors = Vec::new();
         let found = scan::open_files_of(std::process::id(), folder.device());
@@ -154,7 +155,7 @@ impl Guard {
     }
 }
 
-/// The flock must be on this very description; asking fdinfo takes no lock.
+/// Checks that the flock is on this very description; reading fdinfo takes no lock.
 fn check_held(folder: &Folder, name: &FileName, mode: Mode, lock: &OwnedFd) -> Result<(), AdoptError> {
     let path = PathBuf::from(format!("/proc/self/fdinfo/{}", lock.as_raw_fd()));
     let trouble = |source| Trouble { path: folder.file_path(name), step: Step::Examine, source };
@@ -166,7 +167,7 @@ fn check_held(folder: &Folder, name: &FileName, mode: Mode, lock: &OwnedFd) -> R
     }
 }
 
-/// Another description of the same file, also when it has no name any more.
+/// Opens another description of the same file, even if it no longer has a name.
 fn reopen(file: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     sys::open(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), flags)
 }

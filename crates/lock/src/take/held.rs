@@ -40,10 +40,10 @@ pub(crate) enum NotTaken {
     Failed(FileName, crate::error::Step, Errno),
 }
 
-/// Gates in which the caller stands itself.
+/// The gates that the caller itself holds.
 pub(crate) type Gates = Vec<(FileName, Arc<OwnedFd>)>;
 
-/// Takes all files, root to leaf; on failure everything is closed again. `ready` is locked already.
+/// Takes all files, root to leaf; on failure all are closed again. `ready` is already locked.
 pub(crate) fn take(
     folder: &Folder,
     wanted: &[Wanted],
@@ -62,7 +62,7 @@ pub(crate) fn take(
 
 fn take_one(folder: &Folder, want: &Wanted, gates: &Gates) -> Result<Held, NotTaken> {
     let own_gate = gates.iter().any(|(name, _)| *name == want.name);
-    // Held until the file itself is taken, so that nobody can close the gate in between.
+    // Held until the file itself is taken, so that the gate cannot be closed in between.
     let _passage = if want.gated == Gated::Yes && !own_gate { pass_gate(folder, want)? } else { None };
     let lock = Arc::new(open(folder, &want.name)?);
     match sys::flock(&lock, without_waiting(want.mode)) {
@@ -88,7 +88,7 @@ pub(crate) fn open(folder: &Folder, name: &FileName) -> Result<OwnedFd, NotTaken
 fn pass_gate(folder: &Folder, want: &Wanted) -> Result<Option<OwnedFd>, NotTaken> {
     let name = want.name.gate();
     let failed = |step, errno| NotTaken::Failed(name, step, errno);
-    // A gate is made by the first who waits at it: no file, nobody waits.
+    // The first acquirer that waits at a gate creates it: without the file, none waits.
     let gate = match folder.open_existing(&name, OFlags::RDONLY) {
         Err(Errno::NOENT) => return Ok(None),
         other => other.map_err(|errno| failed(crate::error::Step::Open, errno))?,

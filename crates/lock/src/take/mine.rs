@@ -4,7 +4,7 @@ use crate::files::record::Run;
 use crate::resource::FileId;
 use std::sync::{Mutex, PoisonError};
 
-/// One file of one guard. There are few of them, and the last to come is most often the first to go.
+/// One file of one guard. There are few of them, and the last to come is usually the first to go.
 #[derive(Debug, Clone)]
 struct Holding {
     file: FileId,
@@ -21,7 +21,7 @@ struct Table {
 
 static HELD: Mutex<Table> = Mutex::new(Table { guards: 0, holdings: Vec::new() });
 
-/// One guard's entries; dropping it takes them out.
+/// One guard's entries; dropping it removes them.
 #[derive(Debug)]
 pub(crate) struct Entry {
     guard: u64,
@@ -40,7 +40,7 @@ pub(crate) fn enter(files: &[FileId], pid: u32, run: Option<&Run>) -> Entry {
 /// Whether the holder `run` (or, without one, this process) holds the file.
 pub(crate) fn holds(file: FileId, run: Option<&Run>) -> bool {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    // A forked child inherits the table but holds by its parent's grace: the pid tells.
+    // A forked child inherits the table but does not hold the locks itself: the pid shows that.
     let own = std::process::id();
     held.holdings
         .iter()

@@ -1,4 +1,5 @@
-//! Takes locks: tries, waits, clears away what is left of the last run, writes the grant, and gives it back or on.
+//! Takes locks: tries, waits, clears away what is left of the last run, writes the grant, and gives the lock
+//! back or hands it on.
 
 pub(crate) mod acquire;
 mod clear;

@@ -1,7 +1,7 @@
-//! Blocks in flock(2) until the kernel grants, a deadline passes or somebody cancels. Nothing polls.
+//! Blocks in flock(2) until the kernel grants, a deadline passes or the wait is cancelled. Nothing polls.
 //!
-//! A wait that can end early blocks in a small thread, which is ended by a signal. Where a program has taken
-//! that signal for itself, the thread is left behind: it closes what it gets as soon as it gets it.
+//! A wait that can end early blocks in a small thread, which is ended by a signal. If a program has taken
+//! that signal for itself, the thread is abandoned: it closes whatever it gets as soon as it gets it.
 
 use crate::patience::{Limit, Patience, Waited};
 use crate::raw;
@@ -40,11 +40,11 @@ struct Waiter {
     done: Arc<OwnedFd>,
 }
 
-/// The waiting thread makes system calls only; 64 KiB is what musl and glibc accept everywhere.
+/// The waiting thread only makes system calls; 64 KiB is what musl and glibc accept everywhere.
 const STACK: usize = 64 * 1024;
-/// How long an interrupt is given before it is sent again: it may have come just before the system call.
+/// How long to wait before an interrupt is sent again: it may have come just before the system call.
 const RESEND: Duration = Duration::from_millis(1);
-/// A thread that does not answer this many interrupts has its signal blocked by the program.
+/// A thread that does not react to this many interrupts has its signal blocked by the program.
 const RESENDS: usize = 50;
 
 impl Waiter {
@@ -58,7 +58,7 @@ impl Waiter {
                 plan.adopt();
                 raw::accept_wake();
                 let end = block(&file, mode, &stopped);
-                // Dropped before the end is told, so that nobody counts this thread's copy.
+                // Dropped before the end is reported, so that this thread's copy no longer counts.
                 drop(file);
                 sys::raise(&*finished);
                 end
@@ -95,7 +95,7 @@ impl Waiter {
                 }
             }
         }
-        // Left behind: it drops its descriptor when the kernel answers.
+        // The thread is abandoned: it drops its descriptor when the kernel answers.
         Ok(Waited::TimeUp)
     }
 

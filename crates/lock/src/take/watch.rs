@@ -1,4 +1,4 @@
-//! Notices what somebody else did to a file that was appended to under a lock.
+//! Notices what other programs did to a file that was appended to under a lock.
 
 use crate::resource::FileId;
 use pinfold_kernel::sys;
@@ -16,15 +16,15 @@ pub(crate) struct End {
     pub(crate) size: u64,
 }
 
-/// What somebody else did to a watched file. It is reported and stops nothing.
+/// What another program did to a watched file. It is reported but stops nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Change {
-    /// Bytes were added that are no records.
+    /// Bytes were added that are not records.
     #[error("somebody else added {bytes} bytes to {}", path.display())]
     Grown {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// The number of bytes added.
         bytes: u64,
     },
     /// It is shorter than our last append left it.
@@ -32,7 +32,7 @@ pub enum Change {
     Shrunk {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// The number of bytes missing.
         bytes: u64,
     },
     /// Another file is at its path.
@@ -53,7 +53,7 @@ pub enum Change {
         /// The path.
         path: PathBuf,
     },
-    /// It could not be looked at.
+    /// It could not be examined.
     #[error("{} could not be looked at", path.display())]
     Unreadable {
         /// The file.
@@ -64,7 +64,7 @@ pub enum Change {
     },
 }
 
-/// What is at the path instead of the file.
+/// Returns what is at the path instead of the file.
 pub(crate) fn look(path: &Path, id: FileId) -> Option<Change> {
     let path = path.to_owned();
     match sys::stat_at(CWD, &path, AtFlags::empty()) {
@@ -78,7 +78,7 @@ pub(crate) fn look(path: &Path, id: FileId) -> Option<Change> {
     }
 }
 
-/// A file that a guard looks at once more when it is released.
+/// A file that a guard checks once more when it is released.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) path: PathBuf,
@@ -86,7 +86,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// What somebody else did to the file since our last append. Never fails: trouble is an answer too.
+    /// Returns what another program did to the file since our last append. Never fails: an error is an answer, too.
     pub(crate) fn look(self) -> Option<Change> {
         let expected = (*self.expected.lock().unwrap_or_else(PoisonError::into_inner))?;
         if let Some(change) = look(&self.path, expected.id) {

@@ -1,8 +1,8 @@
-//! Turns a directory into the lock files that stand for it.
+//! Maps a directory to the lock files that represent it.
 //!
 //! The directory is opened once; path, device and inode come from that descriptor. It is locked exclusively
-//! under its path and under device:inode, and every ancestor is shared, so a directory excludes its
-//! ancestors and its descendants but not its siblings.
+//! under its path and under device:inode, and every ancestor is shared, so a directory excludes its ancestors
+//! and its descendants but not its siblings.
 
 use crate::files::name::FileName;
 use crate::resource::FileId;
@@ -14,8 +14,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// How much of a record the names of ancestors may fill, with the signs around each: half of it, so that all the rest
-/// has room beside them.
+/// How much of a record the names of ancestors may fill, including quotes and commas: half of it, which
+/// leaves room for everything else.
 const ABOVE_MAX: usize = crate::files::page::RECORD_MAX / 2;
 const QUOTES: usize = "\"\",".len();
 
@@ -23,9 +23,9 @@ const QUOTES: usize = "\"\",".len();
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Beside other shared holders.
+    /// Together with other shared holders.
     Shared,
-    /// Alone.
+    /// By one holder alone.
     Exclusive,
 }
 
@@ -47,19 +47,19 @@ pub(crate) enum Gated {
 /// Why a directory cannot be locked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// There is nothing at the path.
+    /// Nothing is at the path.
     #[error("{} does not exist", path.display())]
     Missing {
         /// The path asked for.
         path: PathBuf,
     },
-    /// There is something else at the path.
+    /// Something else is at the path.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
         /// The path asked for.
         path: PathBuf,
     },
-    /// The path leads through a place that may not be entered.
+    /// The path leads through a folder that may not be entered.
     #[error("{} may not be reached", path.display())]
     NotPermitted {
         /// The path asked for.
@@ -71,7 +71,7 @@ pub enum DirectoryError {
         /// The path asked for.
         path: PathBuf,
     },
-    /// The kernel failed otherwise.
+    /// The kernel failed in another way.
     #[error("{} cannot be examined", path.display())]
     Failed {
         /// The path asked for.
@@ -98,7 +98,7 @@ impl DirectoryError {
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) fd: OwnedFd,
-    /// The visible path without symbolic links.
+    /// The visible path, without symbolic links.
     pub(crate) path: PathBuf,
     pub(crate) id: FileId,
     ancestors: Vec<(PathBuf, FileId)>,
@@ -129,7 +129,7 @@ impl Place {
         Ok(Self { fd, path: real, id, ancestors, inside })
     }
 
-    /// The lock files, root to leaf.
+    /// Returns the lock files, root to leaf.
     pub(crate) fn wanted(&self) -> Vec<Wanted> {
         let mut wanted: Vec<Wanted> = Vec::with_capacity(2 * self.ancestors.len() + self.inside.len() + 2);
         for (path, id) in &self.ancestors {
@@ -144,15 +144,15 @@ impl Place {
         wanted
     }
 
-    /// The ancestor that a lock file stands for.
+    /// Returns the ancestor that a lock file represents.
     pub(crate) fn path_of(&self, file: &FileName) -> Option<&Path> {
         let is_it =
             |path: &Path, id: FileId| FileName::of_path(path) == *file || FileName::of_inode(id) == *file;
         self.ancestors.iter().find(|(path, id)| is_it(path, *id)).map(|(path, _)| path.as_path())
     }
 
-    /// The lock files of the ancestors, by inode: so many of them as a record has room for, root to leaf, and whether
-    /// these are not all.
+    /// Returns the lock files of the ancestors by inode, root to leaf, as many as a record has room for, and
+    /// whether some were left out.
     pub(crate) fn above(&self) -> (Vec<String>, bool) {
         let name = |id: &FileId| FileName::of_inode(*id).as_str().to_owned();
         let visible: Vec<String> = self.ancestors.iter().map(|(_, id)| name(id)).collect();
@@ -161,7 +161,8 @@ impl Place {
         if length(&visible) + length(&hidden) <= ABOVE_MAX {
             return ([visible, hidden].concat(), false);
         }
-        // Those hidden behind a mount are no part of the way from the root: without them, any directory may be one.
+        // Ancestors hidden by a mount are not on the visible path from the root: without them, any directory
+        // may be one.
         if !hidden.is_empty() {
             return (Vec::new(), true);
         }
@@ -174,7 +175,7 @@ impl Place {
         (visible.into_iter().take_while(fits).collect(), true)
     }
 
-    /// Whether the descriptor still has the path it had, and the path still leads to it.
+    /// Whether the descriptor still has the same path, and the path still leads to it.
     pub(crate) fn check(&self) -> Result<(), DirectoryError> {
         let moved = || DirectoryError::Moved { path: self.path.clone() };
         let now = visible_path(&self.fd).map_err(|errno| DirectoryError::new(&self.path, errno))?;
@@ -223,14 +224,14 @@ struct Mount {
     point: PathBuf,
 }
 
-/// For every bind mount on the way: the ancestors that the mounted directory has inside its file system.
+/// Returns, for every bind mount on the path, the ancestors that the mounted directory has inside its file system.
 fn inside_file_system(steps: &[Step]) -> Vec<FileId> {
     // Without mountinfo nothing more can be known; the visible ancestors are locked anyway.
     let Ok(text) = sys::read_file(Path::new("/proc/self/mountinfo")) else { return Vec::new() };
     let mounts: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(parse_mount).collect();
     let mut found = Vec::new();
     for step in steps.iter().skip(1).filter(|step| step.mount_root) {
-        // Of several mounts on one point the last one is visible.
+        // Of several mounts on one point, the last one is visible.
         let Some(mount) = mounts.iter().rev().find(|mount| mount.point == step.path) else { continue };
         found.extend(hidden_ancestors(mount, &mounts));
     }

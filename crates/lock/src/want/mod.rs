@@ -1,4 +1,4 @@
-//! What is wanted: a resource, the files that stand for it, and what the holder says about itself.
+//! What is wanted: a resource, the files that represent it, and what the holder says about itself.
 
 pub(crate) mod directory;
 pub(crate) mod request;

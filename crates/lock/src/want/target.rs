@@ -1,4 +1,4 @@
-//! A resource with the files that stand for it.
+//! A resource with the files that represent it.
 
 use super::directory::{DirectoryError, Gated, Mode, Place, Wanted};
 use crate::files::name::FileName;
@@ -24,7 +24,7 @@ impl Target {
         Ok(Self { resource: resource.name(), kind: resource.kind(), wanted, place: None })
     }
 
-    /// What a file of it stands for: itself, or a directory above it.
+    /// Returns what one of its files represents: itself, or a directory above it.
     pub(crate) fn name_of(&self, file: &FileName) -> String {
         let above = self.place.as_ref().and_then(|place| place.path_of(file));
         above.map_or_else(|| self.resource.clone(), |path| path.display().to_string())

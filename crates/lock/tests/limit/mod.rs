@@ -1,9 +1,9 @@
-//! The last limit for everything that a test waits for: what never comes ends the test program, and is named.
+//! The last limit for everything that a test waits for: if it never comes, the test program ends and says so.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Far beyond what any test takes, on the slowest machine; a long mode asks for more seconds.
+/// Far more than any test takes on the slowest machine; a long mode asks for more seconds.
 const PATIENCE: u64 = 600;
 const VARIABLE: &str = "PINFOLD_TEST_LIMIT";
 
@@ -13,7 +13,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// For the test that runs on this thread.
+    /// Sets a limit for the test that runs on this thread.
     pub(crate) fn of_test() -> Limit {
         let name = std::thread::current().name().unwrap_or("a test").to_owned();
         let asked = std::env::var(VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
@@ -21,7 +21,7 @@ impl Limit {
         let (_ends, end) = channel();
         std::thread::spawn(move || {
             if end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                // A panic of this thread would end nothing: what is waited for does not come.
+                // A panic of this thread would not end the test, which waits for something that does not come.
                 eprintln!("`{name}` has waited for {patience:?}; its threads wait in:\n{}", waits());
                 std::process::exit(101);
             }
@@ -30,7 +30,7 @@ impl Limit {
     }
 }
 
-/// What each thread of this process is at, in the kernel's words.
+/// Returns what each thread of this process waits in, in the kernel's words.
 fn waits() -> String {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The steps of a batch as changes of rows. Whoever calls takes them back where one fails.
+//! The steps of a batch as changes of rows. The caller takes them back if one fails.
 
 use super::contradiction::Applied;
 use super::tables::{Past, Tables};
@@ -56,7 +56,7 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
     }
 }
 
-/// Time is not looked at: nothing here takes long.
+/// Ignores the time limit: nothing here takes long.
 fn forget_old(tables: &mut Tables, prune: &Prune, committed: &mut Committed) {
     let (before, more) = (prune.before, &mut committed.more);
     let mut tally = match &prune.old {
@@ -68,7 +68,7 @@ fn forget_old(tables: &mut Tables, prune: &Prune, committed: &mut Committed) {
     count(tables, tally, committed);
 }
 
-/// Notes what a step forgot, with the step.
+/// Notes what a step forgot, together with the step.
 fn count(tables: &mut Tables, tally: Tally, committed: &mut Committed) {
     if tally.rows() == 0 {
         return;
@@ -79,7 +79,7 @@ fn count(tables: &mut Tables, tally: Tally, committed: &mut Committed) {
     tables.put_past(Past { untold, ..tables.past });
 }
 
-/// Forgets what a batch left over of the past; what is left is as if it had been pruned.
+/// Forgets what exceeds the history kept in memory, as if it had been pruned.
 pub(super) fn forget(tables: &mut Tables, batch: &Batch, most: usize) {
     events::forget(tables, most);
     let touched: BTreeSet<SessionId> = batch.steps.iter().filter_map(Step::session).collect();

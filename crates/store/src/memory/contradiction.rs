@@ -1,11 +1,11 @@
-//! What a batch says that cannot be: what SQLite's constraints refuse, refused by name.
+//! Contradictions in a batch: what SQLite's constraints refuse is refused here by name.
 
 use crate::commit_error::CommitError;
 use crate::ulid::SessionId;
 
 pub(super) type Applied = Result<(), CommitError>;
 
-/// What a batch says that cannot be.
+/// Something in a batch that contradicts what is stored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Contradiction {
     #[error("session {0} is there already")]

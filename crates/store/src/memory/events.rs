@@ -1,4 +1,4 @@
-//! Events: numbered without gaps, forgotten from the old end on; the newest of each session stay.
+//! Events: numbered without gaps, forgotten from the oldest on; the newest of each session stay.
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{Past, Tables};
@@ -29,7 +29,7 @@ pub(super) fn add(tables: &mut Tables, step: &EventStep, committed: &mut Committ
     Ok(())
 }
 
-/// The id of the run that an event belongs to.
+/// Returns the id of the run that an event belongs to.
 fn run_of(tables: &Tables, step: &EventStep) -> Option<String> {
     match (step.run?, step.session) {
         (EventRun::Id(id), _) => Some(id.to_string()),
@@ -40,7 +40,7 @@ fn run_of(tables: &Tables, step: &EventStep) -> Option<String> {
     }
 }
 
-/// Passes over events from the number on from which all are there, and moves that number on.
+/// Passes over events, beginning at the number from which on all exist, and moves that number on.
 pub(super) fn prune(tables: &mut Tables, before: Wall, keep: NonZeroU64, more: &mut bool) -> Tally {
     let Some(from) = tables.complete_from() else { return Tally::default() };
     let kept_from = (tables.newest + 1).saturating_sub(keep.get());
@@ -67,7 +67,7 @@ pub(super) fn prune(tables: &mut Tables, before: Wall, keep: NonZeroU64, more: &
     Tally { events, ..Tally::default() }
 }
 
-/// Events that stayed for the sake of a session go with it, if they were passed over.
+/// Forgets events that stayed only because of this session, if they were passed over.
 pub(super) fn forget_kept(tables: &mut Tables, session: SessionId) -> Tally {
     let passed = tables.complete_from().unwrap_or(0);
     let gone: Vec<u64> = of(tables, session).map(|event| event.seq).take_while(|seq| *seq < passed).collect();
@@ -76,7 +76,7 @@ pub(super) fn forget_kept(tables: &mut Tables, session: SessionId) -> Tally {
     Tally { events, ..Tally::default() }
 }
 
-/// The oldest event of a session that stays; of one that is not there any more none does.
+/// Returns the oldest event of a session that stays; for a session that no longer exists none does.
 fn floor_of(tables: &Tables, session: SessionId) -> u64 {
     if !tables.sessions.contains_key(&session) {
         return u64::MAX;
@@ -89,7 +89,7 @@ fn of(tables: &Tables, session: SessionId) -> impl DoubleEndedIterator<Item = &E
     tables.events.values().filter(move |event| event.session == Some(session))
 }
 
-/// Forgets the oldest events until no more than so many are there.
+/// Forgets the oldest events until at most this many are left.
 pub(super) fn forget(tables: &mut Tables, most: usize) {
     let many = tables.events.len().saturating_sub(most);
     let gone: Vec<u64> = tables.events.keys().take(many).copied().collect();

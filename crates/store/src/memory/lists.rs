@@ -1,11 +1,11 @@
-//! Lists, whole and a part at a time.
+//! Lists, whole and in parts.
 
 use super::tables::Tables;
 use crate::query::{EventQuery, MessageQuery, Part, Place, Take};
 use crate::rows::{Event, Message};
 use crate::size::{MOST, of_event, of_message};
 
-/// As many of the rows as are wanted, in their order.
+/// Returns as many of the rows as wanted, in order.
 pub(super) fn taken<'a, T: Clone + 'a>(rows: impl DoubleEndedIterator<Item = &'a T>, take: Take) -> Vec<T> {
     match take {
         Take::All => rows.cloned().collect(),
@@ -18,7 +18,7 @@ pub(super) fn taken<'a, T: Clone + 'a>(rows: impl DoubleEndedIterator<Item = &'a
     }
 }
 
-/// The last of `most` rows, if more come after it.
+/// Returns the last of `most` rows, if more come after it.
 pub(super) fn last_of_more<T>(mut rows: impl Iterator<Item = T>, most: u64) -> Option<T> {
     let last = rows.nth(usize::try_from(most.checked_sub(1)?).ok()?);
     rows.next().and(last)

@@ -1,4 +1,4 @@
-//! Messages: each step has states that it may be taken from.
+//! Messages: each step may be taken only from certain states.
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{Stand, Tables};
@@ -11,7 +11,7 @@ use crate::ulid::{SessionId, Ulid};
 use pinfold_core::Wall;
 use pinfold_core::inbox::{Cost, MessageChange};
 
-/// What is told of a step beside what it is.
+/// The circumstances of a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told<'a> {
     pub(super) at: Wall,
@@ -83,7 +83,7 @@ fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, t
     Ok(())
 }
 
-/// The files that a message was sent with.
+/// Sets the files that a message was sent with.
 pub(super) fn files(tables: &mut Tables, session: SessionId, id: Ulid, paths: &[String]) -> Applied {
     let Some((at, message)) = found(tables, session, id) else {
         return Err(CommitError::NoSuchMessage { session, message: id });
@@ -97,7 +97,7 @@ fn put_last(tables: &mut Tables, message: Message) {
     tables.put_message((message.session, tables.last_place), Some(message));
 }
 
-/// One that waits takes a step, and stays where it stands.
+/// Takes a step with a waiting message, which keeps its place.
 fn step(
     tables: &mut Tables,
     session: SessionId,
@@ -122,7 +122,7 @@ fn step(
     Ok(())
 }
 
-/// An answer that is more than a row stands by itself, and its row has the beginning.
+/// Keeps an answer that does not fit into its row separately; the row gets the beginning.
 fn keep_long(tables: &mut Tables, message: &mut Message, told: AnswerTold, rest: &str) {
     let before = usize::try_from(told.before).unwrap_or(usize::MAX);
     let mut words = tables.drafts.get(&message.id).cloned().unwrap_or_default();
@@ -139,7 +139,7 @@ fn keep_long(tables: &mut Tables, message: &mut Message, told: AnswerTold, rest:
     }
 }
 
-/// What was there from its place on is replaced by it.
+/// Adds a part of an answer, which replaces everything from its offset on.
 pub(super) fn add_part(tables: &mut Tables, part: &AnswerPart) {
     let draft = tables.drafts.entry(part.message).or_default();
     draft.truncate(draft.floor_char_boundary(usize::try_from(part.offset).unwrap_or(usize::MAX)));
@@ -169,7 +169,7 @@ fn changed(before: Message, change: &MessageChange, told: Told<'_>) -> Message {
     }
 }
 
-/// It goes to the end of the queue: rows stand in the order of their turns.
+/// Moves a message to the end of the queue: rows are in the order of their turns.
 fn retry(tables: &mut Tables, session: SessionId, id: Ulid) -> Applied {
     let failed = found(tables, session, id).filter(|(_, message)| message.state == MessageState::Failed);
     let (at, before) = failed.ok_or(CommitError::NoSuchMessage { session, message: id })?;
@@ -211,7 +211,7 @@ pub(super) fn prune(
     Tally { messages, ..Tally::default() }
 }
 
-/// Forgets messages that are done until no more than so many are there.
+/// Forgets messages that are done until at most this many are left.
 pub(super) fn forget(tables: &mut Tables, session: SessionId, most: usize) {
     let many = done(tables, session).count().saturating_sub(most);
     let old = done(tables, session).map(|(place, _)| place).take(many).collect();

@@ -1,8 +1,8 @@
 //! The back-end that ends with its process: for tests, for the simulation, and for `pinfold run`.
 //!
-//! It keeps the same promises as a file does but one: nothing of it is there afterwards. `tables` has the rows and can
-//! take a change back; `apply` turns steps into rows by the rules of `sessions`, `messages`, `runs` and `events`; `query`
-//! and `lists` read.
+//! It keeps the same promises as a file except one: nothing of it is left afterwards. `tables` has the rows
+//! and can undo a change; `apply` turns steps into rows by the rules of `sessions`, `messages`, `runs` and
+//! `events`; `query` and `lists` read.
 
 mod apply;
 mod contradiction;
@@ -30,13 +30,13 @@ use tables::Tables;
 /// How much of the past is kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// All of it.
+    /// Everything.
     All,
-    /// The newest so many events, and of each session the newest so many runs and messages that are done.
+    /// This many of the newest events, and of each session this many of the newest runs and finished messages.
     Newest(usize),
 }
 
-/// A store in memory. Whoever commits while nobody does writes for all that come meanwhile, on its own thread.
+/// A store in memory. A thread that commits while no other does writes for all that come meanwhile.
 #[derive(Debug)]
 pub(crate) struct MemoryJournal {
     tables: Arc<Mutex<Tables>>,
@@ -44,11 +44,11 @@ pub(crate) struct MemoryJournal {
     history: History,
 }
 
-/// Batches that wait, and what the one who writes must know.
+/// Batches that wait, and what the writing thread must know.
 #[derive(Debug, Default)]
 struct Queue {
     jobs: VecDeque<(Batch, Promise)>,
-    /// A thread is writing, and will take what waits.
+    /// Whether a thread is writing and will take what waits.
     taken: bool,
     broken: Broken,
 }
@@ -58,7 +58,7 @@ impl MemoryJournal {
         MemoryJournal { tables: Arc::default(), queue: Mutex::default(), history }
     }
 
-    /// The next batch; where there is none, the next one who commits writes.
+    /// Returns the next batch; if there is none, the next thread that commits will write.
     fn next(&self) -> Option<(Batch, Promise)> {
         let mut queue = locked(&self.queue);
         let next = queue.jobs.pop_front();
@@ -76,7 +76,7 @@ impl MemoryJournal {
         done.map_err(Arc::new)
     }
 
-    /// All or nothing: nobody sees the tables in between.
+    /// Applies all or nothing: no reader sees the tables in between.
     fn apply(&self, batch: &Batch, broken: &Broken) -> Result<Committed, CommitError> {
         let mut tables = locked(&self.tables);
         let mut committed = Committed::default();
@@ -138,7 +138,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// What a thread left that panicked is whole: every change of it is taken back or was kept.
+/// Locks even after a panic: a thread that panicked leaves complete changes, because each is undone or kept.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Reads the tables of a store in memory, also when that is closed.
+/// Reads the tables of a store in memory, even after that is closed.
 #[derive(Debug)]
 pub(super) struct MemoryReader(Arc<Mutex<Tables>>);
 
@@ -238,7 +238,7 @@ impl Query for MemoryReader {
         Ok(Vec::new())
     }
 
-    /// What is in memory only cannot be put back.
+    /// Refuses: a store that is only in memory could not be put back.
     fn backup(
         &self,
         file: &Path,
@@ -255,7 +255,7 @@ fn waits(message: &Message) -> bool {
     }
 }
 
-/// A session with the messages that wait, which have rows of their own.
+/// Returns a session with its waiting messages, which have their own rows.
 fn loaded(tables: &Tables, id: SessionId, row: &SessionRow) -> Loaded {
     let mut session: Session = match serde_json::from_str(&row.core) {
         Ok(session) => session,
@@ -298,7 +298,7 @@ fn find(tables: &Tables, name_or_prefix: &str) -> Lookup {
     }
 }
 
-/// Sessions, not archived, of whose past the first was before a moment.
+/// Returns the sessions, not archived, whose `first` is before a moment.
 fn old(tables: &Tables, before: Wall, first: impl Fn(SessionId) -> Option<Wall>) -> Vec<SessionId> {
     let active = tables.sessions.keys().copied().filter(|id| tables.is_active(*id));
     active.filter(|id| first(*id).is_some_and(|at| at < before)).collect()

@@ -1,4 +1,4 @@
-//! Runs: from their decision to their verdict.
+//! Runs, from their decision to their verdict.
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::Tables;
@@ -34,7 +34,7 @@ fn decided(
 ) -> Applied {
     let known = tables.runs.contains_key(&(session, run));
     match id {
-        // A later stage of a start does not name the id again.
+        // A later stage of a start does not repeat the id.
         None if known => Ok(()),
         None => Err(CommitError::RunWithoutId { session, run }),
         Some(_) if known => Ok(()),
@@ -49,7 +49,7 @@ fn started(tables: &mut Tables, at: Wall, new: Run, process: Process) -> Applied
     put(tables, Run { pid: Some(pid), fence: Some(fence), started_at: Some(at), ..before })
 }
 
-/// A run that only its exit record tells of is headless for all that is known.
+/// Ends a run. One that is known only from its exit record is taken for headless.
 fn ended(tables: &mut Tables, session: SessionId, at: Wall, exited: &RunExited) -> Applied {
     let before = tables.runs.get(&(session, exited.run)).cloned();
     let before = before.unwrap_or_else(|| new(session, exited.run, purpose_word(Purpose::Headless)));
@@ -65,7 +65,7 @@ fn ended(tables: &mut Tables, session: SessionId, at: Wall, exited: &RunExited) 
     put(tables, run)
 }
 
-/// Ends the runs whose end nobody told.
+/// Ends the runs whose end was never reported.
 fn settled(tables: &mut Tables, session: SessionId, at: Wall, last: RunNumber) {
     let open = tables.runs_of(session).filter(|run| run.number <= last && run.ended_at.is_none());
     for run in open.cloned().collect::<Vec<_>>() {
@@ -100,7 +100,7 @@ fn new(session: SessionId, number: RunNumber, purpose: &str) -> Run {
     }
 }
 
-/// Forgets runs that had ended before a moment, from the oldest on; the newest stay.
+/// Forgets runs that ended before a moment, from the oldest on; the newest stay.
 pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall, more: &mut bool) -> Tally {
     if !tables.is_active(session) {
         return Tally::default();
@@ -114,7 +114,7 @@ pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall, more:
     Tally { runs: remove(tables, session, old), ..Tally::default() }
 }
 
-/// Forgets runs that are over until no more than so many are there.
+/// Forgets runs that are over until at most this many are left.
 pub(super) fn forget(tables: &mut Tables, session: SessionId, most: usize) {
     let many = tables.runs_of(session).count().saturating_sub(most);
     let over = tables.runs_of(session).take(many).filter(|run| run.ended_at.is_some());

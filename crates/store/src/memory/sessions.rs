@@ -76,7 +76,7 @@ pub(super) fn fold(tables: &mut Tables, cursor: &Cursor) -> Applied {
     Ok(())
 }
 
-/// What a turn took is noted with the name that the session has now, and with its message.
+/// Notes what a turn used, with the present name of the session and with its message.
 pub(super) fn spent(tables: &mut Tables, spent: &Spent) -> Applied {
     let Some(row) = tables.sessions.get(&spent.session) else {
         return Err(CommitError::NoSuchSession { id: spent.session });

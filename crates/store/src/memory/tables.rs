@@ -1,4 +1,4 @@
-//! Rows in memory, and what it takes to take a change back.
+//! Rows in memory, and what is needed to undo a change.
 
 use crate::rows::{Cursor, Event, Message, Run, SpentKey};
 use crate::step::Untold;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct SessionRow {
     pub(super) name: String,
     pub(super) definition: Value,
-    /// What the core knows of it, as JSON: it is read as it is from a file.
+    /// The core's state as JSON, read in the same way as from a file.
     pub(super) core: String,
     pub(super) created_at: Wall,
     pub(super) archived_at: Option<Wall>,
@@ -21,20 +21,20 @@ pub(super) struct SessionRow {
     pub(super) position: i64,
 }
 
-/// Where a message stands: in the order of turns within its session.
+/// The place of a message: its session, and its position in the order of turns.
 pub(super) type Stand = (SessionId, i64);
 /// A run by its session and number.
 pub(super) type RunKey = (SessionId, RunNumber);
 
-/// What is known of what was forgotten.
+/// What is known about what was forgotten.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Past {
-    /// From this number on all events are there; nothing where none was forgotten.
+    /// The number from which on all events exist; `None` if none was forgotten.
     pub(super) kept_from: Option<u64>,
     pub(super) untold: Untold,
 }
 
-/// All rows. They change through the methods below only, which remember what was there.
+/// All rows. They change only through the methods below, which remember what was there.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) sessions: BTreeMap<SessionId, SessionRow>,
@@ -46,19 +46,19 @@ pub(super) struct Tables {
     /// Keys of messages that were forgotten.
     pub(super) spent: BTreeMap<(SessionId, String), SpentKey>,
     pub(super) events: BTreeMap<u64, Event>,
-    /// What is known of what was forgotten.
+    /// What is known about what was forgotten.
     pub(super) past: Past,
     pub(super) cursors: BTreeMap<SessionId, Cursor>,
-    /// What turns took, with the name that the session had.
+    /// What turns used, with the name the session had.
     pub(super) usage: Vec<(Spent, Option<String>)>,
     pub(super) accounts: BTreeMap<String, String>,
-    /// Answers that are too long for their rows, and what was told of those whose turns have not ended. As with files, they are
-    /// there before the rows that name them, and nothing takes them back.
+    /// Answers that are too long for their rows, and the parts delivered so far of those whose turns have not
+    /// ended. As with files, they exist before the rows that name them, and are not undone.
     pub(super) answers: BTreeMap<Ulid, String>,
     pub(super) drafts: BTreeMap<Ulid, String>,
     /// The number of the newest event.
     pub(super) newest: u64,
-    /// The last place that a message got.
+    /// The last position given to a message.
     pub(super) last_place: i64,
     pub(super) generation: Option<u64>,
     pub(super) boot_id: Option<String>,
@@ -120,7 +120,7 @@ impl Tables {
         self.events.insert(event.seq, event);
     }
 
-    /// Takes an event away.
+    /// Removes an event.
     pub(super) fn drop_event(&mut self, seq: u64) {
         self.undo.extend(self.events.remove(&seq).map(|event| Undo::Pruned(Box::new(event))));
     }
@@ -130,7 +130,7 @@ impl Tables {
         self.undo.push(Undo::Past(before));
     }
 
-    /// A key of a message that is not there stands for it, or does not any more.
+    /// Sets or clears the key of a message that was forgotten.
     pub(super) fn put_spent(&mut self, key: (SessionId, String), spent: Option<SpentKey>) {
         let before = self.set_spent(key.clone(), spent);
         self.undo.push(Undo::Spent(key, before));
@@ -141,7 +141,7 @@ impl Tables {
         self.undo.push(Undo::Generation(before.0, before.1));
     }
 
-    /// Takes back everything since the last [`keep`](Tables::keep).
+    /// Undoes everything since the last [`keep`](Tables::keep).
     pub(super) fn take_back(&mut self) {
         while let Some(undo) = self.undo.pop() {
             match undo {
@@ -168,7 +168,7 @@ impl Tables {
         }
     }
 
-    /// Lets everything stay that was changed.
+    /// Keeps everything that was changed.
     pub(super) fn keep(&mut self) {
         self.undo.clear();
         self.answers.retain(|message, _| self.stands.contains_key(message));
@@ -222,27 +222,27 @@ impl Tables {
 }
 
 impl Tables {
-    /// The messages of a session, in the order of their turns.
+    /// Returns the messages of a session, in the order of their turns.
     pub(super) fn messages_of(&self, session: SessionId) -> impl DoubleEndedIterator<Item = (i64, &Message)> {
         self.messages.range((session, i64::MIN)..=(session, i64::MAX)).map(|(at, message)| (at.1, message))
     }
 
-    /// The runs of a session, by their numbers.
+    /// Returns the runs of a session, by number.
     pub(super) fn runs_of(&self, session: SessionId) -> impl DoubleEndedIterator<Item = &Run> {
         self.runs.range((session, RunNumber(0))..=(session, RunNumber(u64::MAX))).map(|(_, run)| run)
     }
 
-    /// Whether a session is there and not archived.
+    /// Whether a session exists and is not archived.
     pub(super) fn is_active(&self, session: SessionId) -> bool {
         self.sessions.get(&session).is_some_and(|row| row.archived_at.is_none())
     }
 
-    /// The number from which on all events are there; nothing before the first.
+    /// Returns the number from which on all events exist; `None` before the first.
     pub(super) fn complete_from(&self) -> Option<u64> {
         self.past.kept_from.or_else(|| self.events.keys().next().copied())
     }
 
-    /// The session that has a name, and is not archived.
+    /// Returns the session with a name that is not archived.
     pub(super) fn named(&self, name: &str) -> Option<SessionId> {
         let has = |(_, row): &(&SessionId, &SessionRow)| row.archived_at.is_none() && row.name == name;
         self.sessions.iter().find(has).map(|(id, _)| *id)

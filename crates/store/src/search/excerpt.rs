@@ -1,12 +1,13 @@
-//! What is shown of a text: one line around the place that was found.
+//! What is shown of a text: one line around the match.
 
 use super::SEARCHED;
 use super::words::Words;
 
-/// So many letters before and after the place.
+/// How many letters to show before and after the match.
 const AROUND: usize = 60;
 
-/// A line around the first of the words, if all of them are there. Whatever could move a cursor is a space in it.
+/// Returns a line around the first of the words, if the text has all of them. Whatever could move a cursor
+/// becomes a space.
 pub(super) fn excerpt(text: &str, words: &Words) -> Option<String> {
     let text = &text[..text.floor_char_boundary(SEARCHED)];
     let place = words.found_in(text)?;

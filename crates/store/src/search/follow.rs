@@ -1,7 +1,7 @@
-//! Keeps an index up to what is stored, a few rows at a time: first what is new, then what was there before, then what is gone.
+//! Keeps an index up to date with the store, a few rows at a time: first new rows, then older ones, then removed ones.
 //!
-//! It goes by the numbers of events, which are never used twice. Messages from before the index was begun are walked through
-//! session by session: their events may have been forgotten.
+//! It goes by the numbers of events, which are never reused. Messages older than the index are read session
+//! by session, because their events may have been forgotten.
 
 use super::index::{Doc, Index, IndexError};
 use super::{Candidate, Indexed, has_own_words};
@@ -11,41 +11,41 @@ use crate::ulid::{SessionId, Ulid};
 use pinfold_core::{EventKind, MessageId};
 use std::path::Path;
 
-/// So many rows, and about so many bytes, in one step: under 5 ms.
+/// The most rows, and about the most bytes, in one step: under 5 ms.
 const ROWS: u64 = 48;
 const ROOM: usize = 32 << 10;
-/// So many rows are looked for, or taken out, in one step.
+/// How many rows are looked up or removed in one step.
 const LOOKED_AT: usize = 128;
-/// So many pages are brought together after each of them: as much as keeps up with it.
+/// How many pages are merged after each step: enough to keep up with it.
 const TIDIED: i64 = 48;
-/// So many pages are written anew in one step.
+/// How many pages are rewritten in one step.
 const PAGES: i64 = 16;
-/// After so many steps what they wrote is brought from the log into the file, as a step of its own: that waits for the disk.
+/// After this many steps the log is checkpointed, as a step of its own because it waits for the disk.
 const CARRIED: u32 = 4;
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stepped {
     /// There is more to do.
     More,
-    /// The index has everything.
+    /// The index is up to date.
     UpToDate,
 }
 
-/// What keeps an index up to a store.
+/// Keeps an index up to date with a store.
 #[derive(Debug)]
 pub struct Follower {
     index: Index,
-    /// Sessions whose messages are not all in it, in the order of their ids; nothing once all are.
+    /// Sessions whose messages are not all indexed yet, by id; `None` once all are.
     old: Option<Vec<SessionId>>,
-    /// Steps whose pages are only in the log.
+    /// The number of steps whose pages are only in the log.
     carry: u32,
     /// The log as the last step left it.
     log: Option<(u64, u64, u64)>,
 }
 
 impl Follower {
-    /// Opens the index of a store. One that is missing, damaged, or of another store is begun anew.
+    /// Opens the index of a store. One that is missing, damaged, or of another store is rebuilt.
     ///
     /// # Errors
     /// The file cannot be used, or the store cannot be read.
@@ -62,7 +62,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// The same, of an index that is known to be damaged: it is begun anew.
+    /// Rebuilds an index that is known to be damaged.
     ///
     /// # Errors
     /// As for [`Follower::open`].
@@ -71,13 +71,13 @@ impl Follower {
         Follower::open(path, reader)
     }
 
-    /// Whether those who seek find the files that this one writes, as it left them.
+    /// Whether searches find the files that this one writes, as it left them.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.index.is_in_place() && self.log == self.index.log()
     }
 
-    /// How much of the store is in it.
+    /// Returns how much of the store is indexed.
     ///
     /// # Errors
     /// As for [`Follower::open`].
@@ -85,7 +85,7 @@ impl Follower {
         self.index.indexed(reader)
     }
 
-    /// Does a little of what is left to do.
+    /// Does a small part of what is left to do.
     ///
     /// # Errors
     /// As for [`Follower::open`]; what the step had done is undone.
@@ -109,8 +109,8 @@ impl Follower {
         Ok(if self.sweep(reader)? || self.merge()? { Stepped::More } else { Stepped::UpToDate })
     }
 
-    /// Whether the store has the event that was the last one: one that was put back from a copy has another, or none. In a file that
-    /// was put in the place of ours, the log may have brought our words among others.
+    /// Whether the store has the event that was indexed last: a store that was put back from a copy has a
+    /// different one, or none. A file that replaced ours may have got some of our words through the log.
     fn is_of(&self, reader: &dyn Query) -> Result<bool, IndexError> {
         if self.index.state::<i64>("file")? != Some(self.index.file_number()) {
             return Ok(false);
@@ -138,7 +138,7 @@ impl Follower {
         })
     }
 
-    /// Takes in what has happened since; whether there was anything.
+    /// Indexes what has happened since; returns whether there was anything.
     fn follow(&self, reader: &dyn Query) -> Result<bool, IndexError> {
         let after = self.index.state("seq")?.unwrap_or(0);
         let part = reader.event_part(&EventQuery::default(), after, ROWS, ROOM)?;
@@ -159,7 +159,7 @@ impl Follower {
         self.index.put_state("mark", mark_of(reader, seq)?)
     }
 
-    /// Takes in one event; whether that is done with it.
+    /// Indexes one event; returns whether it is finished with it.
     fn happened(&self, reader: &dyn Query, event: &Event) -> Result<bool, IndexError> {
         let kind = &event.kind;
         if has_own_words(kind) {
@@ -179,7 +179,7 @@ impl Follower {
         }
     }
 
-    /// Takes out what a session had; whether that was all of it.
+    /// Removes what a session had; returns whether that was all of it.
     fn remove(&self, session: SessionId) -> Result<bool, IndexError> {
         let rows = self.index.of_session(session, LOOKED_AT)?;
         rows.iter().try_for_each(|id| self.index.take_out(*id))?;
@@ -200,7 +200,7 @@ impl Follower {
         self.index.put(&Candidate::Why(event.seq), event.session, &event.why)
     }
 
-    /// Takes in messages from before the index was begun; whether there are any left.
+    /// Indexes messages older than the index; returns whether any are left.
     fn walk(&mut self, reader: &dyn Query) -> Result<bool, IndexError> {
         let Some(sessions) = &self.old else { return Ok(false) };
         let walked = self.index.state::<String>("session")?.and_then(|id| id.parse::<SessionId>().ok());
@@ -231,7 +231,7 @@ impl Follower {
         Ok(true)
     }
 
-    /// Takes in what events from before the index was begun said; whether there are any left.
+    /// Indexes events older than the index; returns whether any are left.
     fn recall(&self, reader: &dyn Query) -> Result<bool, IndexError> {
         let (begun, after) = (self.index.number("begun")?, self.index.number("recalled")?);
         if after >= begun {
@@ -248,7 +248,7 @@ impl Follower {
         Ok(true)
     }
 
-    /// Takes out what was forgotten; whether there is more to look at.
+    /// Removes what was forgotten; returns whether there is more to look at.
     fn sweep(&self, reader: &dyn Query) -> Result<bool, IndexError> {
         let Some(after) = self.index.state::<i64>("sweep")? else { return Ok(false) };
         let docs = self.index.docs(after, LOOKED_AT)?;
@@ -271,7 +271,7 @@ impl Follower {
         Ok(true)
     }
 
-    /// Writes pages anew that have traces of what was taken out; whether there is more to do.
+    /// Rewrites pages that have traces of what was removed; returns whether there is more to do.
     fn merge(&self) -> Result<bool, IndexError> {
         if self.index.state::<i64>("merge")?.is_none() {
             return Ok(false);
@@ -279,7 +279,7 @@ impl Follower {
         if self.index.at_once(|| self.index.merge(PAGES))? {
             return Ok(true);
         }
-        // The log has them too, until nobody reads it.
+        // The log has them too, until no reader uses it.
         if self.index.empty_log()? {
             self.index.forget_state("merge")?;
         }
@@ -314,7 +314,7 @@ fn event(reader: &dyn Query, seq: u64) -> Result<Option<Event>, IndexError> {
     Ok(reader.events(&query)?.pop())
 }
 
-/// What tells the event of one store from that of another with the same number (FNV-1a).
+/// Returns a hash that tells the event of one store from that of another with the same number (FNV-1a).
 fn mark_of(reader: &dyn Query, seq: u64) -> Result<i64, IndexError> {
     let Some(event) = event(reader, seq)? else { return Ok(0) };
     let text = format!("{} {} {:?} {}", event.at.0, event.kind, event.session, event.why);

@@ -1,4 +1,4 @@
-//! The index: a file of SQLite's with words and where they stand, and none of the texts themselves.
+//! The index: an SQLite file with words and where they occur, and none of the texts themselves.
 
 use super::shelf::{Question, Shelf};
 use super::words::folded;
@@ -15,10 +15,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An index of another form is made anew.
+/// An index of another version is rebuilt.
 const VERSION: i64 = 2;
 
-/// `words` has the words only, cut and folded by us; `docs` says whose they are.
+/// `words` has only the words, split and folded by us; `docs` says which rows they belong to.
 const TABLES: &str = "
     CREATE TABLE state (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE docs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, ref TEXT NOT NULL) STRICT;
@@ -32,27 +32,27 @@ const TABLES: &str = "
     INSERT INTO words (words, rank) VALUES ('crisismerge', 64);
     PRAGMA user_version = 2;";
 
-/// The best are chosen among so many of the newest that have the words: to weigh all of a hundred thousand takes longer than
-/// a person wants to wait, and nobody reads the worst of them.
+/// The best are chosen among this many of the newest rows with the words: ranking all of a hundred thousand
+/// takes longer than a person wants to wait, and the worst of them are never read.
 const WEIGHED: usize = 2000;
-/// The same of some sessions, which stand among all others.
+/// The same for a search within some sessions, whose rows are spread among all others.
 const WEIGHED_WITHIN: usize = 400;
 
 /// Why an index cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// There is none.
+    /// There is no index.
     #[error("there is no index at `{0}`")]
     Missing(PathBuf),
-    /// It is not what we left, or of another version: it can only be made anew.
+    /// It is not what we left, or of another version: it can only be rebuilt.
     #[error("`{0}` is damaged, or of another version")]
     Unusable(PathBuf),
     /// It cannot be used now.
     #[error("`{path}` cannot be used")]
     Failed {
-        /// Which file.
+        /// The path of the index.
         path: PathBuf,
-        /// What SQLite or the system says.
+        /// The error of SQLite or the system.
         #[source]
         source: Cause,
     },
@@ -66,7 +66,7 @@ pub enum IndexError {
 pub struct Index {
     conn: Connection,
     path: PathBuf,
-    /// Which file it is, by its device and number.
+    /// The device and inode of the file.
     file: Option<(u64, u64)>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Doc {
     pub(super) of: Option<Candidate>,
 }
 
-/// A row that has the words, and how well it fits.
+/// A row that has the words, and how well it matches.
 #[derive(Debug)]
 struct Weighed {
     row: i64,
@@ -86,7 +86,7 @@ struct Weighed {
 }
 
 impl Index {
-    /// Opens an index for seeking only.
+    /// Opens an index for searching only.
     ///
     /// # Errors
     /// It is missing, damaged or of another version.
@@ -98,7 +98,7 @@ impl Index {
         Index::connect(path, flags)?.of_this_version()
     }
 
-    /// Opens one for writing; one that is missing is made, one that cannot be used is made anew.
+    /// Opens an index for writing; one that is missing is created, one that cannot be used is rebuilt.
     pub(super) fn open_or_make(path: &Path) -> Result<Index, IndexError> {
         match Index::writable(path) {
             Err(IndexError::Unusable(_)) => {
@@ -118,24 +118,24 @@ impl Index {
         index.of_this_version()
     }
 
-    /// Whether its file still is the one that is found by its path: it may have been removed, or another put there.
+    /// Whether its file is still the one at its path: it may have been removed or replaced.
     pub(super) fn is_in_place(&self) -> bool {
         self.file.is_some() && self.file == file_at(&self.path)
     }
 
-    /// Its log, by its device, number and length: nobody writes there but who writes the index.
+    /// Returns the device, inode and length of its log: only the writer of the index writes there.
     pub(super) fn log(&self) -> Option<(u64, u64, u64)> {
         let mut log = self.path.as_os_str().to_owned();
         log.push("-wal");
         Path::new(&log).metadata().ok().map(|facts| (facts.dev(), facts.ino(), facts.len()))
     }
 
-    /// What tells its file from a copy of it on the same disk.
+    /// Returns what tells its file from a copy on the same disk.
     pub(super) fn file_number(&self) -> i64 {
         self.file.map_or(0, |(_, number)| number.cast_signed())
     }
 
-    /// Takes the files of an index away.
+    /// Removes the files of an index.
     pub(super) fn remove(path: &Path) -> Result<(), IndexError> {
         for ending in ["", "-wal", "-shm"] {
             let mut file = path.as_os_str().to_owned();
@@ -153,7 +153,7 @@ impl Index {
             let conn = Connection::open_with_flags(path, flags)?;
             conn.busy_timeout(Duration::from_secs(5))?;
             conn.pragma_update(None, "mmap_size", 0)?;
-            // The kernel has the rest, as for the store itself.
+            // The kernel caches the rest, as for the store itself.
             conn.pragma_update(None, "cache_size", -512)?;
             Ok(conn)
         };
@@ -163,7 +163,7 @@ impl Index {
         }
     }
 
-    /// What is lost with the power is found again in the store, so nothing waits for the disk but a checkpoint.
+    /// What a power failure takes can be rebuilt from the store, so only a checkpoint waits for the disk.
     fn prepare(&self) -> rusqlite::Result<()> {
         self.conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         self.conn.pragma_update(None, "synchronous", "NORMAL")?;
@@ -185,7 +185,7 @@ impl Index {
         }
     }
 
-    /// Begins anew, in the same file: those who seek go on.
+    /// Starts over in the same file, so that searches go on.
     pub(super) fn empty(&self) -> Result<(), IndexError> {
         let sql = "BEGIN IMMEDIATE; DELETE FROM docs; DELETE FROM state;
                    INSERT INTO words (words) VALUES ('delete-all'); COMMIT;";
@@ -209,7 +209,7 @@ impl Index {
         found.map_err(|source| self.error(source))
     }
 
-    /// A number; 0 where none is noted.
+    /// Returns a number; 0 if none is noted.
     pub(super) fn number(&self, key: &str) -> Result<u64, IndexError> {
         Ok(self.state(key)?.unwrap_or(0))
     }
@@ -218,7 +218,7 @@ impl Index {
         self.execute("DELETE FROM state WHERE key = ?1", [key])
     }
 
-    /// How much of a store is in it.
+    /// Returns how much of a store is indexed.
     pub(super) fn indexed(&self, reader: &dyn Query) -> Result<Indexed, IndexError> {
         let (begun, followed) = (self.number("begun")?, self.number("seq")?);
         let (seen, left) = (self.number("seen")?, self.number("left")?);
@@ -231,19 +231,19 @@ impl Index {
         self.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?1, ?2)", params![key, value])
     }
 
-    /// Brings what is in the log into the file, as far as nobody reads it.
+    /// Checkpoints the log, as far as no reader uses it.
     pub(super) fn checkpoint(&self) -> Result<(), IndexError> {
         let done = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         done.map_err(|source| self.error(source))
     }
 
-    /// The same, and leaves nothing in the log; whether that was possible.
+    /// Checkpoints the log and empties it; returns whether that was possible.
     pub(super) fn empty_log(&self) -> Result<bool, IndexError> {
         let busy = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
         Ok(busy.map_err(|source| self.error(source))? == 0)
     }
 
-    /// Puts the words of a text in, in the place of those that stood there for the same one.
+    /// Inserts the words of a text, and replaces those of an earlier version of it.
     pub(super) fn put(
         &self,
         of: &Candidate,
@@ -272,7 +272,7 @@ impl Index {
         self.execute("DELETE FROM docs WHERE id = ?1", [id])
     }
 
-    /// Some of the rows of a session.
+    /// Returns some of the rows of a session.
     pub(super) fn of_session(&self, session: SessionId, most: usize) -> Result<Vec<i64>, IndexError> {
         let mut found = Vec::new();
         for shelf in self.shelves()? {
@@ -290,14 +290,14 @@ impl Index {
         Ok(found)
     }
 
-    /// All shelves, the newest first.
+    /// Returns all shelves, the newest first.
     fn shelves(&self) -> Result<impl Iterator<Item = Shelf> + use<>, IndexError> {
         let newest = self.conn.query_row("SELECT max(id) FROM docs", [], |row| row.get::<_, Option<i64>>(0));
         let newest = newest.map_err(|source| self.error(source))?;
         Ok(newest.into_iter().flat_map(|row| Shelf::of(row).and_older()))
     }
 
-    /// So many rows after one of them.
+    /// Returns this many rows after one of them.
     pub(super) fn docs(&self, after: i64, most: usize) -> Result<Vec<Doc>, IndexError> {
         let sql = "SELECT id, kind, ref FROM docs WHERE id > ?1 ORDER BY id LIMIT ?2";
         let read = |row: &Row<'_>| {
@@ -309,15 +309,15 @@ impl Index {
         found.map_err(|source| self.error(source))
     }
 
-    /// Words that were taken out leave their traces until pages are written anew: some of those, and whether more are left.
+    /// Rewrites some pages, because words that were removed leave traces until then; returns whether more are left.
     pub(super) fn merge(&self, pages: i64) -> Result<bool, IndexError> {
         let before = self.changes()?;
         self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [-pages])?;
-        // SQLite's own way to tell: a merge with nothing left to do changes less than two rows.
+        // SQLite's own criterion: a merge with nothing left to do changes fewer than two rows.
         Ok(self.changes()? - before >= 2)
     }
 
-    /// Brings some of what was put in together, so that a search has few places to look at.
+    /// Merges some of what was inserted, so that a search has few places to look at.
     pub(super) fn tidy(&self, pages: i64) -> Result<(), IndexError> {
         self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [pages])
     }
@@ -327,11 +327,11 @@ impl Index {
         all.map_err(|source| self.error(source))
     }
 
-    /// The best rows that have the words.
+    /// Returns the best rows that have the words.
     pub(super) fn candidates(&self, wanted: &Wanted) -> Result<Vec<Candidate>, IndexError> {
         let most = wanted.within.as_ref().map_or(WEIGHED, |_| WEIGHED_WITHIN).max(wanted.limit);
         let mut found: Vec<Weighed> = Vec::new();
-        // One view of all shelves, whatever is put in meanwhile.
+        // One snapshot of all shelves, whatever is inserted meanwhile.
         self.at_once(|| {
             for shelf in self.shelves()? {
                 let Some(question) = shelf.question(wanted).filter(|_| found.len() < most) else { break };
@@ -356,7 +356,7 @@ impl Index {
         Ok(true)
     }
 
-    /// The newest rows that a question finds, each with its score: the lower, the better.
+    /// Returns the newest rows that match, each with its score: the lower, the better.
     fn weighed(&self, question: &Question, most: usize) -> Result<Vec<Weighed>, IndexError> {
         let sql = "SELECT at, score, kind, ref FROM docs JOIN
              (SELECT rowid AS at, bm25(words, 0.0, 1.0) AS score FROM words WHERE words MATCH ?1
@@ -390,7 +390,7 @@ impl Candidate {
         }
     }
 
-    /// Nothing of a kind that this version does not know.
+    /// Returns `None` for a kind that this version does not know.
     fn of(kind: i64, name: &str) -> Option<Candidate> {
         let message = || name.parse::<Ulid>().ok().map(MessageId::from);
         match kind {

@@ -1,8 +1,9 @@
-//! Full text over what is stored: names, messages, answers, and the sentences of events.
+//! Full-text search over what is stored: names, messages, answers, and the sentences of events.
 //!
-//! What counts is the store. An [`Index`] only proposes rows, which are read and compared again before they are found, so a
-//! row that is gone is never shown, however far behind the index is. It is a file of its own: nothing of it is written with a
-//! message, it may be deleted at any time, and it is made anew from the store ([`Follower`]). Without one, everything is read.
+//! The store is what counts. An [`Index`] only proposes rows, which are read and compared again before they
+//! count as found, so a row that is gone is never shown, however far behind the index is. It is a separate
+//! file: nothing of it is written with a message, it may be deleted at any time, and it is rebuilt from the
+//! store ([`Follower`]). Without one, everything is read.
 
 mod excerpt;
 mod follow;
@@ -22,46 +23,46 @@ pub use follow::{Follower, Stepped};
 pub use index::{Index, IndexError};
 pub use words::Words;
 
-/// Of a text so many bytes are looked through, from its beginning: a longer one would hold up all others.
+/// How many bytes of a text are searched, from its beginning: a longer one would hold up all others.
 pub(crate) const SEARCHED: usize = 128 << 10;
 
-/// What is sought, and where.
+/// What to search for, and where.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// All of these words.
+    /// All of these words must occur.
     pub words: Words,
-    /// Only what belongs to these sessions; everything where it is nothing.
+    /// Only what belongs to these sessions; `None` means everything.
     pub within: Option<BTreeSet<SessionId>>,
-    /// At most so many.
+    /// The most hits to return.
     pub limit: usize,
 }
 
-/// A session's name, which is looked through as it is now: it may change.
+/// A session's name, which is searched as it is now because it may change.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// Whose.
+    /// The id of the session.
     pub id: SessionId,
-    /// The name.
+    /// The name of the session.
     pub name: String,
-    /// Since when there is such a session.
+    /// When the session was created.
     pub created_at: Wall,
 }
 
-/// What kind of text something was found in.
+/// The kind of text that something was found in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextKind {
     /// The name of a session.
     Name,
-    /// What was sent.
+    /// A message.
     Message,
-    /// What was answered.
+    /// An answer.
     Answer,
     /// The sentence of an event.
     Why,
 }
 
 impl TextKind {
-    /// The word for it.
+    /// Returns its word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -73,45 +74,45 @@ impl TextKind {
     }
 }
 
-/// Something that was found.
+/// A match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Whose it is; an event may be of no session.
+    /// The session it belongs to; an event may have none.
     pub session: Option<SessionId>,
-    /// In what.
+    /// The kind of text it is in.
     pub kind: TextKind,
     /// The id of the session or message, or the number of the event.
     pub id: String,
-    /// When that was sent, answered or told.
+    /// When that was sent, answered or recorded.
     pub at: Wall,
-    /// What stands around it, on one line.
+    /// The text around it, on one line.
     pub excerpt: String,
 }
 
-/// How much was looked through.
+/// How much was searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Indexed {
-    /// So many records,
+    /// The number of records that were searched.
     pub done: u64,
-    /// of so many.
+    /// The number of records there are.
     pub total: u64,
 }
 
-/// What was found, best first.
+/// The result of a search, best first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// The hits.
+    /// The matches.
     pub hits: Vec<Hit>,
-    /// How much was looked through.
+    /// How much was searched.
     pub indexed: Indexed,
-    /// An index was there and is damaged: everything was read instead.
+    /// Whether there is an index that is damaged, so that everything was read instead.
     pub damaged: bool,
 }
 
-/// Seeks in everything: names first, then the best of the index, or of all there is where there is no index.
+/// Searches everything: names first, then the best of the index, or of all rows if there is no index.
 ///
 /// # Errors
-/// The store cannot be read. An index that cannot be read is one that is not there.
+/// The store cannot be read. An index that cannot be read counts as missing.
 pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted: &Wanted) -> Read<Found> {
     let there: BTreeSet<SessionId> = names.iter().map(|named| named.id).collect();
     let mut hits = named(names, wanted);
@@ -132,12 +133,12 @@ pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted
     Ok(Found { hits, indexed, damaged })
 }
 
-/// What is told of a session that was removed is for `events` only.
+/// Events of a session that was removed are shown by `events` only.
 fn is_shown(hit: &Hit, there: &BTreeSet<SessionId>) -> bool {
     hit.session.is_none_or(|id| there.contains(&id))
 }
 
-/// Names, the nearest first.
+/// Returns matching names, the nearest first.
 fn named(names: &[Named], wanted: &Wanted) -> Vec<Hit> {
     let mut found: Vec<(usize, &Named)> = names
         .iter()
@@ -163,7 +164,7 @@ impl Named {
     }
 }
 
-/// A row that the index proposes.
+/// A row proposed by the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Candidate {
     Message(MessageId),
@@ -171,7 +172,7 @@ pub(crate) enum Candidate {
     Why(u64),
 }
 
-/// The row as it is now, if it is there, has the words, and may be shown.
+/// Returns the row as it is now, if it exists, has the words, and may be shown.
 fn looked_up(reader: &dyn Query, candidate: &Candidate, wanted: &Wanted) -> Read<Option<Hit>> {
     match candidate {
         Candidate::Message(id) => Ok(readable(reader, *id)?.and_then(|found| sent(&found, wanted))),
@@ -187,7 +188,7 @@ fn looked_up(reader: &dyn Query, candidate: &Candidate, wanted: &Wanted) -> Read
     }
 }
 
-/// One that is damaged is named wherever messages are listed; it has no text any more.
+/// Returns a message unless it is damaged: then it has no text, and lists of messages name it.
 fn readable(reader: &dyn Query, id: MessageId) -> Read<Option<Message>> {
     match reader.message(id) {
         Err(crate::ReadError::Row { .. }) => Ok(None),
@@ -219,8 +220,8 @@ fn told(event: &Event, wanted: &Wanted) -> Option<Hit> {
     Some(Hit { session: event.session, kind: TextKind::Why, id, at: event.at, excerpt })
 }
 
-/// Whether the sentence of an event says more than that a message went its way, or a client came: that is said thousands of
-/// times, in the same words.
+/// Whether the sentence of an event says more than that a message moved on or a client came: that occurs
+/// thousands of times, in the same words.
 pub(crate) fn has_own_words(kind: &EventKind) -> bool {
     !matches!(
         kind,
@@ -234,7 +235,8 @@ pub(crate) fn has_own_words(kind: &EventKind) -> bool {
 }
 
 impl Wanted {
-    /// Whether something of this session is asked for. What belongs to no session is for those who may see all.
+    /// Whether something of this session was asked for. What belongs to no session is only for callers that
+    /// may see all.
     pub(crate) fn may_show(&self, session: Option<SessionId>) -> bool {
         self.within.as_ref().is_none_or(|within| session.is_some_and(|id| within.contains(&id)))
     }

@@ -1,11 +1,11 @@
-//! Seeking without an index: everything is read. For stores in memory, which are small, and where there is no index.
+//! Search without an index: everything is read. For stores in memory, which are small, and for stores without an index.
 
 use super::{Hit, Indexed, Wanted, answered, is_shown, sent, told};
 use crate::query::{EventQuery, MessageQuery, Place, Query, Read};
 use crate::ulid::SessionId;
 use std::collections::BTreeSet;
 
-/// So many rows, and so many bytes of them, are read at a time.
+/// How many rows, and how many bytes of them, are read at a time.
 const ROWS: u64 = 256;
 const ROOM: usize = 1 << 20;
 
@@ -48,7 +48,7 @@ pub(super) fn scan(
     Ok(Indexed { done: seen, total: seen })
 }
 
-/// The more often the words are there, and the shorter the text, the better.
+/// Scores a match: the more often the words occur, and the shorter the text, the better.
 fn scored(hit: Option<Hit>, text: &str, wanted: &Wanted) -> Option<(f64, Hit)> {
     let hit = hit?;
     let times = wanted.words.found_in(text).map_or(0, |place| place.times);

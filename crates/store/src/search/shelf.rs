@@ -1,46 +1,47 @@
-//! Shelves: rows that were put in one after another share one, and every word of theirs begins with its mark.
+//! Shelves: rows that were inserted one after another share one, and each of their words is prefixed with its mark.
 //!
-//! FTS5 reads all there is of the beginning of a word before it gives the first row, and merges all there is of a word at a stroke.
-//! With a mark before each word both are no more than one shelf has, however much is stored. A search goes from the newest
-//! shelf to the oldest, and stops when it has enough.
+//! FTS5 reads everything there is for a prefix before it returns the first row, and merges everything there
+//! is for a word in one go. With a mark before each word both are limited to one shelf, however much is
+//! stored. A search goes from the newest shelf to the oldest, and stops when it has enough.
 
 use super::Wanted;
 use crate::ulid::SessionId;
 
-/// So many rows stand on one: fewer would be more places to look for a rare word, more would be more to read of a common one.
+/// Rows per shelf: with fewer, a rare word has more places to look at; with more, a common word has more to read.
 const ROWS: i64 = 2048;
 
-/// One of them, by its number.
+/// A shelf, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shelf(i64);
 
 impl Shelf {
-    /// Where a row stands.
+    /// Returns the shelf of a row.
     pub(super) fn of(row: i64) -> Shelf {
         Shelf(row / ROWS)
     }
 
-    /// From this one to the oldest.
+    /// Returns this shelf and all older ones.
     pub(super) fn and_older(self) -> impl Iterator<Item = Shelf> {
         (0..=self.0).rev().map(Shelf)
     }
 
-    /// What each word on it begins with: always as long, so that no word is taken for another's beginning.
+    /// Returns the prefix of each word on it: always the same length, so that no word is taken for the
+    /// beginning of another.
     pub(super) fn mark(self) -> String {
         format!("{:06x}", self.0)
     }
 
-    /// The name of a session, as it stands here.
+    /// Returns the id of a session, as it is written on this shelf.
     pub(super) fn session(self, id: SessionId) -> String {
         format!("{}{}", self.mark(), id)
     }
 
-    /// What finds the rows of one session here.
+    /// Returns the query for the rows of one session on this shelf.
     pub(super) fn of_session(self, id: SessionId) -> String {
         format!("session : \"{}\"", self.session(id))
     }
 
-    /// What is asked here; nothing where nothing can be found.
+    /// Returns the query for this shelf; `None` if nothing can be found.
     pub(super) fn question(self, wanted: &Wanted) -> Option<Question> {
         let (words, longest) = wanted.words.query(&self.mark())?;
         let longest = longest.map(|longest| format!("text : {longest}"));
@@ -54,8 +55,8 @@ impl Shelf {
     }
 }
 
-/// A question to FTS5, and what must be there for it to have an answer: FTS5 reads all that each part of a question finds,
-/// also where another part finds nothing.
+/// A query for FTS5, and what must exist for it to have a result: FTS5 reads everything that each part of a
+/// query finds, even if another part finds nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) all: String,

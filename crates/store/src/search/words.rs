@@ -1,16 +1,16 @@
-//! Words: how a text is cut into them, for the index, for what is sought, and for what is shown.
+//! Words: how a text is split into them, for the index, for queries, and for what is shown.
 
-/// What is sought: each word, or beginning of one, must be there. What is written together (`src/main.rs`) must stand
-/// together. Upper and lower case are the same; whatever is not a letter or a digit only separates.
+/// What to search for: each word, or beginning of one, must occur. Words that are written together
+/// (`src/main.rs`) must occur together. Case does not matter; anything that is not a letter or a digit only separates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words {
     phrases: Vec<Vec<String>>,
-    /// As it was typed, in lower case: for names, which are looked through as a whole.
+    /// The query as typed, in lower case: for names, which are searched as a whole.
     typed: String,
 }
 
 impl Words {
-    /// Reads what somebody typed. No sign has a meaning of its own.
+    /// Reads what a person typed. No character has a special meaning.
     #[must_use]
     pub fn new(text: &str) -> Words {
         let phrases = text.split_whitespace().map(|word| tokens(word).map(|token| token.word).collect());
@@ -24,8 +24,9 @@ impl Words {
         self.phrases.is_empty()
     }
 
-    /// As a query of FTS5, each word with a mark before it, or nothing where there are none. Every word is quoted: none of it is
-    /// syntax. Where there are several, the longest, which is probably the rarest, is also there alone.
+    /// Returns the FTS5 query, each word prefixed with a mark, or `None` if there are no words. Every word is
+    /// quoted: none of it is syntax. If there are several, the longest, which is probably the rarest, is also
+    /// returned alone.
     pub(super) fn query(&self, mark: &str) -> Option<(String, Option<String>)> {
         let marked = |word: &String| format!("{mark}{word}");
         let quoted = |phrase: &Vec<String>| {
@@ -37,12 +38,12 @@ impl Words {
         Some((all.join(" AND "), (all.len() > 1).then(|| quoted(longest))))
     }
 
-    /// Whether a name has them: all of them as words, or what was typed anywhere in it.
+    /// Whether a name matches: it has all of them as words, or contains what was typed.
     pub(super) fn are_in_name(&self, name: &str) -> bool {
         !self.is_empty() && (name.to_lowercase().contains(&self.typed) || self.found_in(name).is_some())
     }
 
-    /// Where the first of them stands in a text that has all of them, and how often they do.
+    /// Returns where the first of them is in a text that has all of them, and how often they occur.
     pub(super) fn found_in(&self, text: &str) -> Option<Place> {
         let tokens: Vec<Token> = tokens(text).collect();
         let (mut at, mut times) = (None, 0);
@@ -62,11 +63,11 @@ impl Words {
 pub(super) struct Place {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// How often it is there in all.
+    /// How often it occurs in all.
     pub(super) times: usize,
 }
 
-/// The last word of a phrase may be the beginning of one.
+/// The last word of a phrase may be the beginning of a word.
 fn begins_with(tokens: &[Token], phrase: &[String]) -> bool {
     let Some((last, before)) = phrase.split_last() else { return false };
     tokens.len() >= phrase.len()
@@ -74,14 +75,15 @@ fn begins_with(tokens: &[Token], phrase: &[String]) -> bool {
         && tokens[before.len()].word.starts_with(last.as_str())
 }
 
-/// One word of a text, and where it stands.
+/// One word of a text, and where it is.
 struct Token {
     word: String,
     from: usize,
     to: usize,
 }
 
-/// A text as the index is given it: words between spaces, each with a mark before it, of so many bytes of the text.
+/// Returns a text as it is given to the index: the words of its first bytes, separated by spaces, each
+/// prefixed with a mark.
 pub(super) fn folded(text: &str, most: usize, mark: &str) -> String {
     let text = &text[..text.floor_char_boundary(most)];
     let mut folded = String::with_capacity(2 * text.len() + 16);
@@ -109,7 +111,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Token> {
     })
 }
 
-/// Scripts that put no space between words: each letter is a word, and what is sought is a row of them.
+/// Scripts without spaces between words: each letter is a word, and a query is a sequence of them.
 fn stands_alone(letter: char) -> bool {
     matches!(letter,
         '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'

@@ -1,8 +1,9 @@
-//! Long answers: each has a file of its own below its session's folder, on disk before the row that names it.
+//! Long answers: each has its own file in its session's folder, on disk before the row that names it.
 //!
-//! What an agent tells in parts goes into a draft (`MESSAGE.part`), unsynced, before the commit that counts it as told. With the
-//! end of the turn the rest is added, the draft synced and given its name, and the folder synced; then the row is committed. So
-//! a row never names a file that is not there, and a crash leaves at most a file that no row names, which is swept.
+//! Parts from an agent go into a draft (`MESSAGE.part`), unsynced, before the commit that counts them as
+//! delivered. At the end of the turn the rest is added, the draft is synced and renamed, and the folder is
+//! synced; then the row is committed. So a row never names a file that does not exist, and a crash leaves at
+//! most a file that no row names, which is swept.
 
 use super::sums::Sum;
 use crate::answer::{ANSWERS, AnswerPart, AnswerTold, BEGINNING, DRAFT, Kept, LONGEST_IN_ROW};
@@ -18,12 +19,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// So much of a file is read at once.
+/// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
 /// Tells the checksum of an answer from that of a row.
 const TAG: i64 = 8;
 
-/// Where the answers of all sessions are: each has a folder of its own there. Without a place they stay in their rows.
+/// Where the answers of all sessions are: each has its own folder there. Without such a place they stay in their rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnswerFiles {
     sessions: Option<PathBuf>,
@@ -33,16 +34,16 @@ pub(crate) struct AnswerFiles {
 /// An answer as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settled {
-    /// All of it, or the beginning of what is in the file.
+    /// The whole answer, or the beginning of what is in the file.
     pub(crate) words: String,
-    /// How long it is.
+    /// The length of the whole answer.
     pub(crate) bytes: u64,
-    /// The checksum of the file, where there is one.
+    /// The checksum of the file, if there is one.
     pub(crate) content: Option<i64>,
     pub(crate) cut: bool,
 }
 
-/// Answers that are more than a row, by their messages.
+/// Answers that do not fit into their rows, by message.
 pub(crate) type AllSettled = BTreeMap<Ulid, Settled>;
 
 impl AnswerFiles {
@@ -50,12 +51,12 @@ impl AnswerFiles {
         AnswerFiles { sessions: options.sessions.clone(), steps: options.steps }
     }
 
-    /// Brings what batches tell of long answers to the disk. It may be repeated.
+    /// Writes the long answers of these batches to the disk. It may be repeated.
     pub(crate) fn settle(&self, batches: &[&Batch]) -> io::Result<AllSettled> {
         let mut settled = AllSettled::new();
         for batch in batches {
             for part in &batch.parts {
-                // Where it cannot be written the answer is cut, which is seen at its end.
+                // If it cannot be written, the answer is cut, which shows at its end.
                 bearable(self.write_part(part))?;
             }
             for step in &batch.steps {
@@ -77,7 +78,7 @@ impl AnswerFiles {
         Ok(settled)
     }
 
-    /// Drafts of answers that are in their rows after all are not needed any more.
+    /// Removes drafts of answers that are in their rows after all.
     pub(crate) fn drop_drafts(&self, batches: &[&Batch]) {
         for step in batches.iter().flat_map(|batch| &batch.steps) {
             if let Step::Message { session, change: change @ MessageChange::Done { .. }, told, .. } = step
@@ -98,10 +99,10 @@ impl AnswerFiles {
         }
     }
 
-    /// All of an answer.
+    /// Reads a whole answer.
     ///
     /// # Errors
-    /// It is not as it was written, or cannot be read.
+    /// It was altered since it was written, or cannot be read.
     pub(crate) fn read(
         &self,
         session: SessionId,
@@ -133,7 +134,7 @@ impl AnswerFiles {
         self.folder(session).map(|folder| folder.join(format!("{message}{DRAFT}")))
     }
 
-    /// What was there from its place on is replaced by it.
+    /// Writes a part, which replaces everything from its offset on.
     fn write_part(&self, part: &AnswerPart) -> io::Result<()> {
         let Some(draft) = self.draft(part.session, part.message) else { return Ok(()) };
         let mut file = opened(&draft)?;
@@ -153,7 +154,7 @@ impl AnswerFiles {
         let (Some(draft), Some(named)) = (self.draft(session, message), self.file(session, message)) else {
             return Ok(in_row(told, rest));
         };
-        // A batch that failed with others is tried again by itself: then it may have its name already.
+        // A batch that failed with others is tried again by itself: then its file may already have its name.
         let source = if named.exists() && !draft.exists() { &named } else { &draft };
         if before + rest.len() as u64 <= LONGEST_IN_ROW {
             let mut words = beginning_of(source, before)?;
@@ -162,7 +163,7 @@ impl AnswerFiles {
             return Ok(Settled { bytes: words.len() as u64, words, content: None, cut });
         }
         let mut file = opened(source)?;
-        // Power may have taken what was never synced.
+        // A power failure may have taken what was never synced.
         let found = file.metadata()?.len().min(before);
         file.set_len(found)?;
         file.seek(SeekFrom::End(0))?;
@@ -178,7 +179,8 @@ impl AnswerFiles {
     }
 }
 
-/// What became of a file. A disk that is full is waited for; a folder that one session has spoilt must not hold up the others.
+/// Sorts the results of file operations. A full disk is waited for; a folder that one session has spoilt must
+/// not hold up the others.
 fn bearable<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),
@@ -189,13 +191,13 @@ fn bearable<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// An answer that has no file, however long it is.
+/// Returns an answer that has no file, however long it is.
 fn in_row(told: AnswerTold, rest: &str) -> Settled {
     let (words, bytes) = (rest.to_owned(), rest.len() as u64);
     Settled { words, bytes, content: None, cut: told.cut || told.before > 0 }
 }
 
-/// Opens a file for its owner alone, in a folder that is made where it is missing.
+/// Opens a file for its owner alone, in a folder that is created if it is missing.
 fn opened(path: &Path) -> io::Result<File> {
     let open =
         || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -210,7 +212,7 @@ fn opened(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The beginning of a text of which so many bytes are wanted; a character that is cut off is left out.
+/// Returns the first bytes of a text; a character that would be cut is left out.
 fn beginning_of(path: &Path, bytes: u64) -> io::Result<String> {
     let mut read = Vec::new();
     match File::open(path) {
@@ -223,7 +225,7 @@ fn beginning_of(path: &Path, bytes: u64) -> io::Result<String> {
     Ok(String::from_utf8(read).unwrap_or_default())
 }
 
-/// The length and the checksum of a whole file.
+/// Returns the length and the checksum of a whole file.
 fn summed(file: &mut File) -> io::Result<(u64, i64)> {
     file.rewind()?;
     let (mut sum, mut length, mut piece) = (Sum::of(TAG), 0, Vec::with_capacity(PIECE));

@@ -1,4 +1,4 @@
-//! The steps of a batch as statements. Runs inside a transaction that somebody else begins and ends.
+//! The steps of a batch as statements. Runs inside a transaction that the caller begins and ends.
 
 use super::answers::{AllSettled, Settled};
 use super::errors::commit_error;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 mod prune;
 
-/// Applies steps to one store, and notes what came of them.
+/// Applies steps to one store, and notes their results.
 pub(crate) struct Applier<'a> {
     conn: &'a Connection,
     path: &'a Path,
@@ -30,29 +30,29 @@ pub(crate) struct Applier<'a> {
     /// The checksum of its last event.
     sum: Option<i64>,
     known: &'a mut Known,
-    /// Answers that are more than a row.
+    /// Answers that do not fit into their rows.
     settled: &'a AllSettled,
-    /// Messages that went and have a file.
+    /// Messages that were removed and have a file.
     gone: Vec<(SessionId, Ulid)>,
 }
 
-/// What came of the steps of a batch.
+/// The results of the steps of a batch.
 pub(crate) struct Done {
     pub(crate) committed: Committed,
     /// The checksum of its last event.
     pub(crate) sum: Option<i64>,
-    /// Messages that went and have a file.
+    /// Messages that were removed and have a file.
     pub(crate) gone: Vec<(SessionId, Ulid)>,
 }
 
-/// What of a store need not be read again, as long as nobody else writes to it.
+/// What need not be read again from a store, as long as nothing else writes to it.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// The latest generation that was announced.
     generation: Option<u64>,
     /// The number of the newest event.
     newest: Option<u64>,
-    /// The session of the last event and its name: the next one is nearly always of the same.
+    /// The session of the last event and its name: the next one is nearly always the same.
     named: Option<(SessionId, Option<String>)>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Applier<'a> {
         Applier { conn, path, committed: Committed::default(), sum: None, known, settled, gone: Vec::new() }
     }
 
-    /// What came of the steps so far, once they are durable.
+    /// Returns the results of the steps so far, for when they are durable.
     pub(crate) fn applied(self) -> Done {
         Done { committed: self.committed, sum: self.sum, gone: self.gone }
     }
@@ -126,7 +126,7 @@ impl<'a> Applier<'a> {
 
     fn update(&self, id: SessionId, core: &str, archived_at: Option<Wall>) -> Applied {
         let (of, archived_at) = (id.to_string(), archived_at.map(|at| at.0));
-        // Nearly always it stays where it was, and then no index of names has to be written.
+        // Nearly always `archived_at` stays the same, and then the index of names need not be written.
         if self.execute(&statements::UPDATE, params![of, core, archived_at])? > 0 {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl<'a> Applier<'a> {
         self.session_changed(id, rows)
     }
 
-    /// Says by name what the index of names refused.
+    /// Turns what the index of names refused into an error that says so.
     fn or_name_taken(
         &self,
         error: CommitError,
@@ -252,7 +252,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Says of an answer what the row of its message does not.
+    /// Stores about an answer what the row of its message does not hold.
     fn note_answer(&self, message: &str, settled: &Settled) -> Applied {
         let row = [
             message.into(),
@@ -282,7 +282,7 @@ impl<'a> Applier<'a> {
             MessageState::Queued.word().into(),
             ValueRef::Integer(0),
             ValueRef::Integer(at.0),
-            // When it is done, its answer or failure, and where its turn stands.
+            // When it is done, its answer or failure, and where its turn is.
             null,
             null,
             null,
@@ -305,8 +305,8 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Ends the runs whose end nobody told. There is hardly ever one, and a look costs less than the table that SQLite
-    /// makes for itself to change many rows.
+    /// Ends the runs whose end was never reported. There is hardly ever one, and a look costs less than the
+    /// temporary table that SQLite makes to change many rows.
     fn runs_settled(&self, session: SessionId, at: Wall, run: RunNumber) -> Applied {
         let session = session.to_string();
         let open: Option<i64> = self.one(statements::RUNS_OPEN, params![session, run.0])?;
@@ -325,7 +325,7 @@ impl<'a> Applier<'a> {
     ) -> Applied {
         let of = session.to_string();
         let Some(id) = id else {
-            // A later stage of a start does not name the id again.
+            // A later stage of a start does not repeat the id.
             let known: Option<u64> =
                 self.one("SELECT number FROM runs WHERE session = ?1 AND number = ?2", params![of, run.0])?;
             return known.map(drop).ok_or(CommitError::RunWithoutId { session, run });
@@ -387,7 +387,7 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// The id of the run that an event belongs to.
+    /// Returns the id of the run that an event belongs to.
     fn run_of(&self, event: &EventStep) -> Result<Option<String>, CommitError> {
         match (event.run, event.session) {
             (Some(EventRun::Id(id)), _) => Ok(Some(id.to_string())),
@@ -407,7 +407,7 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Nobody else writes within this transaction, so the numbers of a batch follow each other.
+    /// Nothing else writes within this transaction, so the numbers of a batch are consecutive.
     fn next_seq(&self) -> Result<u64, CommitError> {
         if let Some(newest) = self.known.newest {
             return Ok(newest + 1);
@@ -455,12 +455,12 @@ impl<'a> Applier<'a> {
     }
 }
 
-/// Writes an event whose columns are these, and gives its checksum.
+/// Inserts an event with these columns, and returns its checksum.
 pub(crate) fn insert_event(conn: &Connection, row: [ValueRef<'_>; 8]) -> rusqlite::Result<i64> {
     insert_made(conn, &statements::EVENT, &EVENTS, &row)
 }
 
-/// Writes a row whose columns are these, and gives its checksum.
+/// Inserts a row with these columns, and returns its checksum.
 fn insert_made(conn: &Connection, sql: &str, table: &Table, row: &[ValueRef<'_>]) -> rusqlite::Result<i64> {
     let sum = table.sum(row.iter().copied());
     let values = row.iter().copied().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);

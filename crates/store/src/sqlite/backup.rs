@@ -26,13 +26,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pages that are copied in one go.
 const PAGES: i32 = 1024;
-/// Generations between what was known and a store that was put back: no shim has seen them.
+/// Generations between the latest one known and a store that was put back: no shim has seen them.
 const LEAP: u64 = 1 << 20;
 
 type Done<T> = Result<T, BackupError>;
 
 impl Reader {
-    /// Writes a whole and consistent copy to a new file, with the files that belong to it.
+    /// Writes a complete and consistent copy to a new file, with the files that belong to it.
     pub(super) fn backup(&self, file: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<u64> {
         let failed = |source| BackupError::Io { path: file.to_owned(), source };
         if file.symlink_metadata().is_ok() {
@@ -43,7 +43,7 @@ impl Reader {
             || open::check_all(&draft, &Options::default()).map_err(|error| of_source(error, self.conn()));
         let copied =
             copy((self.conn(), self.answers()), &draft, beside).and_then(|()| Ok(whole()?)).and_then(|()| {
-                // Unlike a rename, a link does not replace what another program made meanwhile.
+                // Unlike a rename, a link does not replace a file that another program created meanwhile.
                 fs::hard_link(&draft, file).map_err(|error| {
                     let exists = error.kind() == io::ErrorKind::AlreadyExists;
                     if exists { BackupError::Exists { path: file.to_owned() } } else { failed(error) }
@@ -71,7 +71,7 @@ fn place(conn: &Connection) -> PathBuf {
     conn.path().map(PathBuf::from).unwrap_or_default()
 }
 
-/// A name of its own for each copy under way: one daemon may be asked for several at once.
+/// Returns a separate name for each copy under way: one daemon may be asked for several at once.
 fn draft_beside(file: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
@@ -80,10 +80,10 @@ fn draft_beside(file: &Path) -> PathBuf {
 
 /// In a copy, and only there, files beside the store have a row each.
 const FILE: &str = "file:";
-/// The first key behind theirs.
+/// The first key after theirs.
 const AFTER_FILES: &str = "file;";
 
-/// Copies all pages as they are at one moment, and then files beside them, durably.
+/// Copies all pages as they are at one moment, then the files beside them, durably.
 fn copy(
     (from, answers): (&Connection, &AnswerFiles),
     draft: &Path,
@@ -99,7 +99,7 @@ fn copy(
     File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
 }
 
-/// Pages that are missing, or make no sense, are the fault of what was copied; everything else that of the copy.
+/// Pages that are missing or make no sense are the source's fault; any other error is the copy's.
 fn not_copied(from: &Connection, draft: &Path, source: rusqlite::Error) -> BackupError {
     let short = Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ);
     let damaged = [Some(ErrorCode::DatabaseCorrupt), Some(ErrorCode::NotADatabase)]
@@ -110,7 +110,7 @@ fn not_copied(from: &Connection, draft: &Path, source: rusqlite::Error) -> Backu
     not_written(draft, source)
 }
 
-/// A full disk is said as one, whatever SQLite makes of it.
+/// Reports a full disk as such, whatever SQLite makes of it.
 fn not_written(draft: &Path, source: rusqlite::Error) -> BackupError {
     let path = draft.to_owned();
     match reserve::is_full(draft) {
@@ -139,8 +139,8 @@ fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
     to.close().map_err(|(_, error)| error)
 }
 
-/// In a copy all answers are in their rows: it is one file. Of one whose file has gone meanwhile, with its message, or is damaged
-/// there is the beginning, and that is said.
+/// Puts all answers into their rows, because a copy is one file. An answer whose file is damaged, or went
+/// meanwhile with its message, keeps only its beginning and is marked as cut.
 fn take_answers_in(draft: &Path, answers: &AnswerFiles) -> rusqlite::Result<()> {
     let mut to = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let has = "SELECT count(*) FROM sqlite_schema WHERE name = 'answers'";
@@ -187,7 +187,7 @@ fn busy() -> rusqlite::ffi::Error {
     rusqlite::ffi::Error { code: ErrorCode::DatabaseBusy, extended_code: rusqlite::ffi::SQLITE_BUSY }
 }
 
-/// A copy that may be put back.
+/// A copy that can be put back.
 #[derive(Debug)]
 pub struct Found {
     file: PathBuf,
@@ -195,10 +195,10 @@ pub struct Found {
     pub position: Position,
 }
 
-/// Looks at a copy, all over.
+/// Checks a whole copy.
 ///
 /// # Errors
-/// It is damaged, too new, or no store.
+/// It is damaged, too new, or not a store.
 pub fn look(file: &Path) -> Done<Found> {
     let options = Options::default();
     open::check_all(file, &options)?;
@@ -209,7 +209,7 @@ pub fn look(file: &Path) -> Done<Found> {
     };
     let old = schema::version(reader.conn()).map_err(unreadable)? < schema::SENT_BY;
     if old {
-        // What it knows of daemons is in the same place in all versions.
+        // What it knows about daemons is in the same place in all versions.
         let sql = "SELECT value FROM meta WHERE key = 'generation'";
         let generation = reader.conn().query_row(sql, [], |row| row.get(0)).unwrap_or(0);
         let position = Position { generation, ..Position::default() };
@@ -224,7 +224,7 @@ pub fn look(file: &Path) -> Done<Found> {
 }
 
 impl Found {
-    /// The files that were copied with it.
+    /// Returns the files that were copied with it.
     ///
     /// # Errors
     /// They cannot be read.
@@ -243,14 +243,14 @@ impl Found {
         Ok(read.map_err(unreadable)?)
     }
 
-    /// Puts it in the place of a store that nobody uses. What was there is kept beside it, as `.old`.
+    /// Puts it in the place of a store that is not in use. What was there is kept beside it, as `.old`.
     ///
-    /// Its generation is greater than all that were ever seen here, and the witness tells of it from now on.
+    /// Its generation is greater than any ever seen here, and the witness refers to it from now on.
     ///
     /// # Errors
     /// The files cannot be written; what was there is then still there, under its own name or as `.old`.
     pub fn put_back(&self, database: &Path, witness: &Path, seen: u64, at: Wall) -> Done<Position> {
-        // The database that is replaced may have been newer than any shim that lives.
+        // The database that is replaced may have been newer than any living shim.
         let noted = if let Ok(Noted::At(noted)) = witness::look(witness) { noted.generation } else { 0 };
         let seen = seen.max(noted);
         let draft = draft_beside(database);
@@ -259,7 +259,8 @@ impl Found {
             .and_then(|()| self.renew(&draft, seen, at));
         let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
         let failed = |source| BackupError::Io { path: database.to_owned(), source };
-        // Without a witness no half of this is taken for the other: a missing database is said, and this done again.
+        // Without a witness neither half of this is mistaken for the other: a missing database is reported,
+        // and this is done again.
         missing_is_fine(fs::remove_file(witness)).map_err(failed)?;
         let old = files::beside(database, ".old");
         missing_is_fine(fs::rename(log_of(database), log_of(&old))).map_err(failed)?;
@@ -288,7 +289,7 @@ impl Found {
 
     fn note(&self, conn: &Connection, generation: u64, at: Wall) -> rusqlite::Result<()> {
         let moment = conn.unchecked_transaction()?;
-        // They belong beside the store; whoever puts it back has taken them out.
+        // They belong beside the store; the caller that puts it back has already extracted them.
         conn.execute("DELETE FROM meta WHERE key >= ?1 AND key < ?2", [FILE, AFTER_FILES])?;
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         conn.execute(sql, params!["generation", generation])?;
@@ -303,7 +304,7 @@ impl Found {
     }
 }
 
-/// A file from before files could give room back is written anew, so that it can.
+/// Rewrites a file from before files could shrink, so that it can.
 fn let_it_shrink(draft: &Path) -> rusqlite::Result<()> {
     let conn = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let can: i64 = conn.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;

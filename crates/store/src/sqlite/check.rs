@@ -1,4 +1,4 @@
-//! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
+//! A full check: all pages, all indexes, all checksums. It runs beside the work and is paced.
 
 use super::files::log_of;
 use super::parse::{
@@ -18,18 +18,18 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Whoever has more wrong than this has enough to do.
+/// A person with more faults than this has enough to do.
 const MOST_FINDINGS: usize = 20;
-/// So many rows are read before the log may go on.
+/// How many rows are read before the log may move on.
 const PAGE: usize = 500;
-/// A look that keeps the log from being used again hurries.
+/// A check hurries if it keeps a log of this length from being reused.
 const LONG_LOG: u64 = 64 << 20;
-/// Whoever ends the look waits no longer than this.
+/// The longest that ending a check has to wait.
 const NAP: Duration = Duration::from_millis(20);
 /// Steps of SQLite between two looks at the clock.
 const STEPS: i32 = 1000;
 
-/// One who looks.
+/// A check under way.
 struct Walker {
     pace: Pace,
     log: PathBuf,
@@ -41,7 +41,7 @@ impl Walker {
         Walker { pace: pace.clone(), log: log_of(reader.path()), worked: worked() }
     }
 
-    /// Rests if it is time to; whether to stop.
+    /// Rests if it is time to; returns whether to stop.
     fn step(&mut self) -> bool {
         let since = worked().saturating_sub(self.worked);
         if self.pace.rest > 0 && since > Duration::from_millis(2) {
@@ -56,14 +56,14 @@ impl Walker {
     }
 }
 
-/// The time that this thread has worked.
+/// Returns the CPU time of this thread.
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 impl Reader {
-    /// Looks at every page, index and checksum, and says what is wrong; nothing when all is well.
+    /// Checks every page, index and checksum, and returns what is wrong; nothing if all is well.
     ///
     /// # Errors
     /// The file cannot be read at all.
@@ -80,7 +80,7 @@ impl Reader {
         Ok(findings)
     }
 
-    /// Whether a table is there: a file of an earlier version may be without.
+    /// Whether a table exists: a file of an earlier version may not have it.
     fn has(&self, table: &Table) -> Result<bool, ReadError> {
         let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
         Ok(self.one(sql, [table.name], |_| Ok(()))?.is_some())
@@ -129,7 +129,7 @@ impl Reader {
         }
     }
 
-    /// The rows behind a key: what is wrong with each, and its own key.
+    /// Returns the rows after a key: what is wrong with each, and its own key.
     fn page(
         &self,
         table: &Table,
@@ -159,7 +159,7 @@ impl Reader {
 type Judged = (Option<RowDamage>, Vec<Value>);
 type DamageIn = fn(&Row<'_>) -> rusqlite::Result<Option<RowDamage>>;
 
-/// By which key a table is walked, and how its rows are judged.
+/// Returns the key by which a table is walked, and how its rows are judged.
 fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
     if table.name == SESSIONS.name {
         return (&["rowid"], |row| {

@@ -1,4 +1,4 @@
-//! Brings SQLite's log into the file beside the commits: whoever writes waits for that only where it does not keep up.
+//! Checkpoints SQLite's log beside the commits: the writer waits for that only if it does not keep up.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -9,29 +9,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// After so many pages the log is brought into the file: it is then begun anew within the room that it has
-/// (`wal_space`), unless somebody writes without a pause.
+/// After this many pages the log is checkpointed: it then starts over within the space it has (`wal_space`),
+/// unless there are writes without a pause.
 const SOON: u32 = 500;
-/// At this length whoever writes waits for it: four megabytes, for which room is kept (`reserve`).
+/// At this length the writer waits for it: four megabytes, for which space is reserved (`reserve`).
 const AT_LAST: u32 = 1000;
 
-/// The thread that does it, begun when it is first needed.
+/// The thread that makes checkpoints, started when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Checkpoints {
-    /// The pages that the log has, by SQLite's own count.
+    /// The number of pages in the log, by SQLite's own count.
     pages: Arc<AtomicU32>,
-    /// How many it had when they were last looked after.
+    /// How many there were at the last checkpoint.
     seen: u32,
-    /// SQLite does not wait where two want to do this at once: one of them would do nothing.
+    /// SQLite does not wait if two connections want to do this at once: one of them would do nothing.
     turn: Arc<Mutex<()>>,
     thread: Option<(SyncSender<()>, JoinHandle<()>)>,
 }
 
 impl Checkpoints {
-    /// Has the writer's connection count, and do nothing of this by itself.
+    /// Makes the writer's connection count pages, and make no checkpoints by itself.
     ///
     /// # Errors
-    /// What SQLite said.
+    /// SQLite's error.
     pub(crate) fn watch(&self, conn: &mut Connection) -> rusqlite::Result<()> {
         let pages = Arc::clone(&self.pages);
         conn.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count: i32| {
@@ -40,15 +40,15 @@ impl Checkpoints {
         }))
     }
 
-    /// Whether it is time; asked behind a commit. Where the disk is full (`tight`) it is tried with each: what was kept for
-    /// it must not be used up by a longer log.
+    /// Whether a checkpoint is due; asked after a commit. On a full disk (`tight`) it is tried after each
+    /// one: a longer log must not use up the reserve.
     pub(crate) fn is_due(&mut self, tight: bool) -> bool {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
-            // The log was begun anew.
+            // The log has started over.
             self.seen = 0;
         }
-        // Where a reader keeps it from being begun anew, it is not tried with each commit.
+        // If a reader keeps the log from starting over, it is not tried after each commit.
         let due = pages >= self.seen + SOON || tight && pages >= AT_LAST;
         if due {
             self.seen = pages;
@@ -56,25 +56,25 @@ impl Checkpoints {
         due
     }
 
-    /// Has it done by the thread, or does it where that cannot keep up.
+    /// Makes the thread do it, or does it directly if the thread cannot keep up.
     pub(crate) fn make(&mut self, conn: &Connection) {
         match &self.thread {
             Some((due, _)) if self.seen < AT_LAST => drop(due.try_send(())),
             _ => {
                 let _turn = self.turn();
-                // Failing to is no worse than not trying: the log is longer then.
+                // Failing is no worse than not trying: then the log is longer.
                 drop(pass(conn));
             }
         }
     }
 
-    /// Whether there is a thread that can be told.
+    /// Whether the thread is running.
     pub(crate) fn has_thread(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// Begins the thread, with a connection of its own that has its files open from now on. The caller looks before and
-    /// afterwards whether those are the ones that it writes: others must not get anything of this log.
+    /// Starts the thread, with its own connection that has its files open from now on. The caller checks
+    /// before and afterwards whether those are the files that it writes: no others must get anything of this log.
     pub(crate) fn begin(&mut self, path: &Path, is_ours: impl FnOnce() -> bool) {
         let Ok(conn) = connect(path) else { return };
         if !is_ours() {
@@ -91,7 +91,7 @@ impl Checkpoints {
         self.thread = thread.ok().map(|thread| (due, thread));
     }
 
-    /// Nobody else brings the log into the file while this is held.
+    /// While this is held, nothing else checkpoints the log.
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +105,7 @@ impl Checkpoints {
     }
 }
 
-/// As far as no reader is in the way; waits for nobody.
+/// Checkpoints as far as no reader is in the way; waits for nothing.
 fn pass(conn: &Connection) -> rusqlite::Result<()> {
     conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
@@ -117,7 +117,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.busy_timeout(Duration::ZERO)?;
     conn.pragma_update(None, "mmap_size", 0)?;
     conn.pragma_update(None, "checkpoint_fullfsync", true)?;
-    // The log is opened with the first look into the file.
+    // The log is opened at the first look into the file.
     conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(conn)
 }
@@ -129,7 +129,7 @@ mod tests {
     use pinfold_core::Wall;
     use std::time::Instant;
 
-    /// What a page takes in the log.
+    /// The size of a page in the log.
     const PAGE: u64 = 4096 + 24;
 
     fn events(count: usize) -> Batch {
@@ -175,7 +175,7 @@ mod tests {
         let path = folder.path().join("s.db");
         let store = Store::open(&path, &Options::default()).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
-        // One commit fewer than it takes until whoever writes has to wait.
+        // One commit fewer than it takes until the writer has to wait.
         for _ in 0..2 {
             store.commit(events(1000)).wait().unwrap();
         }

@@ -1,4 +1,4 @@
-//! What errors of SQLite's mean, in the words of the store.
+//! What SQLite's errors mean to the store.
 
 use super::reserve;
 use crate::commit_error::CommitError;
@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 use std::io;
 use std::path::Path;
 
-/// What an error of SQLite's means for a commit into this file.
+/// Returns what an SQLite error means for a commit into this file.
 pub(crate) fn commit_error(path: &Path, source: rusqlite::Error) -> CommitError {
     let (path, code) = (path.to_owned(), source.sqlite_error_code());
     let source = source.into();
@@ -16,7 +16,7 @@ pub(crate) fn commit_error(path: &Path, source: rusqlite::Error) -> CommitError 
         Some(ErrorCode::DiskFull) => CommitError::StorageFull { path, source },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CommitError::Busy { path },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => CommitError::Damaged { path, source },
-        // Not every file of SQLite's says so itself when it finds no room.
+        // Not all of SQLite's file operations report a full disk as such.
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if reserve::is_full(&path) => {
             CommitError::StorageFull { path, source }
         }
@@ -28,7 +28,7 @@ pub(crate) fn commit_error(path: &Path, source: rusqlite::Error) -> CommitError 
     }
 }
 
-/// What an error of SQLite's means for a reader of this file.
+/// Returns what an SQLite error means for a reader of this file.
 pub(crate) fn read_error(path: &Path, source: rusqlite::Error) -> ReadError {
     let (path, code) = (path.to_owned(), source.sqlite_error_code());
     let source = source.into();
@@ -49,8 +49,8 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> OpenError {
     OpenError::Io { path: path.to_owned(), source }
 }
 
-/// What an error of SQLite's says about opening: these codes tell of locks, rights and space, all others
-/// of the file itself.
+/// Returns what an SQLite error means for opening: these codes are about locks, rights and space, all others
+/// about the file itself.
 pub(crate) fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
     let refused = [ErrorCode::DiskFull, ErrorCode::CannotOpen, ErrorCode::SystemIoFailure];
     if source.sqlite_error_code().is_some_and(|code| refused.contains(&code)) && reserve::is_full(path) {

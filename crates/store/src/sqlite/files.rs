@@ -1,16 +1,16 @@
-//! The files of a store: their names, lengths and modes. They are looked at by name only, and never opened here.
+//! The files of a store: their names, lengths and modes. They are only examined by name, never opened here.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The files that make up a store.
+/// Returns the files that make up a store.
 pub(crate) fn files(path: &Path) -> [PathBuf; 3] {
     [path.to_owned(), log_of(path), beside(path, "-shm")]
 }
 
-/// SQLite's log.
+/// Returns the path of SQLite's log.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
@@ -21,7 +21,7 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// How long a file is; one that is missing has nothing in it.
+/// Returns the length of a file; 0 if it is missing.
 pub(crate) fn length(path: &Path) -> io::Result<u64> {
     match fs::metadata(path) {
         Ok(found) => Ok(found.len()),
@@ -30,13 +30,13 @@ pub(crate) fn length(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Puts the names in the folder of a file on disk.
+/// Syncs the folder of a file.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
-/// Takes away what others may do with the files; tells whether there was anything to take away.
+/// Removes other users' rights to the files; returns whether there were any.
 pub(crate) fn tighten(path: &Path) -> io::Result<bool> {
     let mut tightened = false;
     for file in files(path) {

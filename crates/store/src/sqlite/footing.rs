@@ -1,5 +1,5 @@
-//! Whether the files that are open are the ones that have their names, and as long as they were: what goes into an
-//! unlinked file is lost, and so is what was cut off.
+//! Checks whether the open files are still the ones at their names, and as long as they were: whatever is
+//! written to an unlinked file is lost, and so is what was cut off.
 
 use super::files::log_of;
 use super::open::LARGEST_LOG;
@@ -7,29 +7,29 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// All that is asked of a file. Its times are not: a kernel with multigrain timestamps notes them anew with the next write
-/// after they were looked at, and the next sync then writes the inode too.
+/// All that is asked about a file. Its times are not: on a kernel with multigrain timestamps, the next write
+/// after a look at them updates them, and the next sync then writes the inode too.
 const TIMELESS: StatxFlags =
     StatxFlags::TYPE.union(StatxFlags::INO).union(StatxFlags::SIZE).union(StatxFlags::NLINK);
 
-/// The files of a store as they were when they were last looked at. They are held by descriptors that stand for a place
-/// only (`O_PATH`): closing one that can read or write would take away SQLite's locks.
+/// The files of a store as last seen. They are held by descriptors that only name a place (`O_PATH`): closing
+/// one that can read or write would drop SQLite's locks.
 #[derive(Debug)]
 pub(crate) struct Footing {
-    /// SQLite makes it shorter only when it is written anew or gives room back, which is said here.
+    /// SQLite shortens it only when it rewrites it or gives space back, which is announced here.
     file: Seen,
-    /// SQLite makes it with the first commit, and may cut it to this length when it begins it anew.
+    /// SQLite creates it at the first commit, and may cut it to this length when it starts it over.
     log: Seen,
 }
 
 #[derive(Debug)]
 struct Seen {
     path: PathBuf,
-    /// The length to which SQLite itself may cut it, now and as a rule.
+    /// The length to which SQLite itself may cut it, now and in general.
     may_be: u64,
     rule: u64,
     known: Option<Known>,
-    /// The file that is known, whatever its name is now.
+    /// The known file, whatever its name is now.
     held: Option<OwnedFd>,
 }
 
@@ -37,7 +37,7 @@ struct Seen {
 struct Known {
     identity: (u64, u64),
     length: u64,
-    /// Whether it has any name at all.
+    /// Whether it still has a name.
     named: bool,
 }
 
@@ -46,37 +46,37 @@ impl Footing {
         Footing { file: Seen::new(path.to_owned(), u64::MAX), log: Seen::new(log_of(path), LARGEST_LOG) }
     }
 
-    /// The first file that is not there any more, is another one, or was cut.
+    /// Returns the first file that is missing, replaced or cut.
     pub(crate) fn lost(&mut self) -> Option<PathBuf> {
         let lost =
             [&mut self.file, &mut self.log].into_iter().find_map(|file| (!file.stands()).then_some(file));
         lost.map(|file| file.path.clone())
     }
 
-    /// The first file that was cut or has lost every name, as far as that shows without a walk to it: one that was moved
-    /// away, or stands below a folder that was, shows only in [`lost`](Footing::lost).
+    /// Returns the first file that was cut or has lost every name, as far as this shows without resolving its
+    /// path: a file that was moved, or whose folder was, shows only in [`lost`](Footing::lost).
     pub(crate) fn sunk(&mut self) -> Option<PathBuf> {
         let sunk =
             [&mut self.file, &mut self.log].into_iter().find_map(|file| (!file.floats()).then_some(file));
         sunk.map(|file| file.path.clone())
     }
 
-    /// Whether a file is the one that it was, and shorter: what the other one has does not fit to it.
+    /// Whether a file is still the same but shorter: then it does not fit the other one.
     pub(crate) fn is_cut(&self) -> bool {
         [&self.file, &self.log].into_iter().any(Seen::is_cut)
     }
 
-    /// The log is cut by ourselves now.
+    /// Notes that we are cutting the log now.
     pub(crate) fn log_is_cut(&mut self) {
         self.log.may_be_any_length();
     }
 
-    /// The file is cut to this length by ourselves when the log is brought into it.
+    /// Notes that we will cut the file to this length at the next checkpoint.
     pub(crate) fn file_will_be_cut(&mut self, to: u64) {
         self.file.may_be = to;
     }
 
-    /// The file is written anew by ourselves now, and the log with it.
+    /// Notes that we are rewriting the file now, and the log with it.
     pub(crate) fn file_is_cut(&mut self) {
         self.file.may_be_any_length();
         self.log.may_be_any_length();
@@ -111,7 +111,7 @@ impl Seen {
         stands
     }
 
-    /// What SQLite was expected to cut off is cut off.
+    /// Notes that SQLite has cut off what it was expected to.
     fn was_cut(&mut self) {
         if self.known.is_some_and(|known| known.length <= self.may_be) {
             self.may_be = self.rule;
@@ -130,7 +130,7 @@ impl Seen {
         floats
     }
 
-    /// Holds the file that is known, if it is still the one at its path.
+    /// Takes hold of the known file, if it is still the one at its path.
     fn hold(&mut self) {
         if self.held.is_some() || self.known.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! The queue to the one thread that writes.
+//! The queue to the one writing thread.
 
 use super::answers::AnswerFiles;
 use super::open::{self, Writable};
@@ -19,7 +19,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// A file that is written by a thread of its own.
+/// A file that is written by its own thread.
 #[derive(Debug)]
 pub(crate) struct SqliteJournal {
     path: PathBuf,
@@ -108,7 +108,7 @@ impl Drop for SqliteJournal {
         drop(self.jobs.take());
         self.give_up();
         let Some(writer) = self.writer.take() else { return };
-        // Dropped by one of its own callbacks, it cannot wait for itself.
+        // If it is dropped by one of its own callbacks, it cannot wait for itself.
         if writer.thread().id() != thread::current().id() {
             drop(writer.join());
         }

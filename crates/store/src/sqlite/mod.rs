@@ -1,8 +1,9 @@
-//! The back-end that lasts: one file of SQLite's, one thread that writes it, and as many readers as are wanted.
+//! The back-end that lasts: one SQLite file, one thread that writes it, and any number of readers.
 //!
-//! A batch goes from `journal` (its queue) to `writer` (one transaction and one fsync for all that wait), which has
-//! `apply` turn steps into `statements`; `sums` makes the checksums within them, `witness` notes how far it is.
-//! `footing`, `reserve`, `wal_space` and `checkpoints` look after the files. Rows come back through `reader`, `parse` and `query`.
+//! A batch goes from `journal` (its queue) to `writer` (one transaction and one fsync for all that wait),
+//! which has `apply` turn steps into `statements`; `sums` makes the checksums within them, `witness` notes
+//! how far it is. `footing`, `reserve`, `wal_space` and `checkpoints` look after the files. Rows come back
+//! through `reader`, `parse` and `query`.
 
 mod answers;
 mod apply;

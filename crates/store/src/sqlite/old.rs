@@ -1,4 +1,4 @@
-//! What is old enough to be forgotten, from where on nothing was, and how large all of it is.
+//! What is old enough to be forgotten, from where on nothing was, and how large everything is.
 
 use super::reader::Reader;
 use crate::query::{Part, Place, Read};
@@ -8,13 +8,13 @@ use crate::ulid::{SessionId, Ulid};
 use pinfold_core::Wall;
 use rusqlite::{Row, params};
 
-/// The number from which on no event was forgotten. Where none was as long as the file is known, that is the oldest.
+/// The number from which on no event was forgotten. If none ever was, that is the oldest.
 pub(super) const COMPLETE_FROM: &str = "SELECT coalesce((SELECT value FROM meta WHERE key = 'kept_from'),
      (SELECT seq FROM events ORDER BY seq LIMIT 1))";
-/// What was forgotten and not told yet, as JSON.
+/// What was forgotten and not yet reported, as JSON.
 pub(super) const UNTOLD: &str = "SELECT value FROM meta WHERE key = 'pruned'";
 
-/// The first run of a session is its oldest one: one look at each session is enough.
+/// The first run of a session is its oldest: one look at each session is enough.
 const OLD_RUNS: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AND
      (SELECT ended_at FROM runs WHERE session = sessions.id ORDER BY number LIMIT 1) < ?1 AND
      EXISTS (SELECT 1 FROM runs WHERE session = sessions.id LIMIT 1 OFFSET ?2)";
@@ -22,17 +22,18 @@ const OLD_MESSAGES: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AN
      (SELECT done_at FROM messages WHERE session = sessions.id AND state = 'done' ORDER BY rowid LIMIT 1) < ?1";
 
 impl Reader {
-    /// Sessions, not archived, whose oldest run had ended before a moment, and that have more than stay.
+    /// Returns the sessions, not archived, whose oldest run ended before a moment and that have more runs
+    /// than are kept.
     pub(super) fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
         self.sessions_of(OLD_RUNS, before)
     }
 
-    /// Sessions, not archived, whose oldest message that is done was so before a moment.
+    /// Returns the sessions, not archived, whose oldest finished message was done before a moment.
     pub(super) fn with_old_messages(&self, before: Wall) -> Read<Vec<SessionId>> {
         self.sessions_of(OLD_MESSAGES, before)
     }
 
-    /// Messages of a session after a place that were done before a moment.
+    /// Returns messages of a session after a place that were done before a moment.
     pub(super) fn old_messages(
         &self,
         session: SessionId,
@@ -50,7 +51,7 @@ impl Reader {
         Ok(Part { rows: found.iter().filter_map(|(_, id)| id.parse().ok()).collect(), next })
     }
 
-    /// From where on no event was forgotten.
+    /// Returns where the events begin from which on none was forgotten.
     pub(super) fn complete_from(&self) -> Read<Option<Complete>> {
         let seq: Option<Option<u64>> = self.one(COMPLETE_FROM, [], |row| row.get(0))?;
         let Some(seq) = seq.flatten() else { return Ok(None) };
@@ -58,19 +59,19 @@ impl Reader {
         self.one(first, [seq], |row| Ok(Complete { seq: row.get(0)?, at: Wall(row.get(1)?) }))
     }
 
-    /// What was forgotten and not told yet.
+    /// Returns what was forgotten and not yet reported.
     pub(super) fn untold(&self) -> Read<Untold> {
         let text: Option<String> = self.one(UNTOLD, [], |row| row.get(0))?;
         Ok(text.map(|text| parse_untold(&text)).unwrap_or_default())
     }
 
-    /// The bytes that its rows take up: what was forgotten leaves room in the file, which is used again.
+    /// Returns the bytes that its rows take up; space of forgotten rows is not counted, and is used again.
     pub(super) fn bytes_used(&self) -> Read<u64> {
         let pages = self.number("page_count")?.saturating_sub(self.number("freelist_count")?);
         Ok(pages * self.number("page_size")?)
     }
 
-    /// The bytes of that room, where it can be given back.
+    /// Returns the bytes of that space, if it can be given back.
     pub(super) fn bytes_free(&self) -> Read<u64> {
         match self.number("auto_vacuum")? {
             0 => Ok(0),
@@ -89,7 +90,7 @@ impl Reader {
     }
 }
 
-/// What cannot be read is only a count: it begins anew.
+/// A count that cannot be read starts over: it is only a count.
 pub(super) fn parse_untold(text: &str) -> Untold {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Opening a file: what is damaged, foreign or too new is refused, and not one byte of it is changed.
+//! Opening a file: one that is damaged, foreign or too new is refused, and not one byte of it is changed.
 //!
-//! Nothing here opens the file other than through SQLite: closing any descriptor of a file takes away all
-//! POSIX locks that this process has on it, those of other connections too.
+//! Nothing here opens the file other than through SQLite: closing any descriptor of a file drops all POSIX
+//! locks that this process has on it, including those of other connections.
 
 use super::errors::{damaged, io_error, unusable};
 use super::files::{beside, files, length, log_of, sync_folder, tighten};
@@ -17,13 +17,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A log that has grown larger is cut back when it is reset; below this it is reused as it is, which is faster.
+/// A log that has grown larger is cut when it is reset; below this it is reused as it is, which is faster.
 pub(crate) const LARGEST_LOG: u64 = 16 << 20;
 
-/// What a connection keeps of the file, in KiB: the kernel has the rest, and there are two connections.
+/// How much of the file a connection caches, in KiB: the kernel has the rest, and there are two connections.
 const KEPT: i64 = 512;
 
-/// A file up to this size is checked all over before it is used: that takes a few milliseconds.
+/// A file up to this size is checked completely before it is used, which takes a few milliseconds.
 const CHECKED_AT_ONCE: u64 = 8 << 20;
 
 /// A store that can be written.
@@ -62,7 +62,7 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Writable, Op
     Ok(Writable { conn, opened, position, witness: witness.transpose()? })
 }
 
-/// Opens an existing file for reading, also while another process writes it.
+/// Opens an existing file for reading, even while another process writes it.
 pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, OpenError> {
     if is_missing(path)? {
         return Err(OpenError::Missing { path: path.to_owned() });
@@ -72,7 +72,7 @@ pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, 
     Ok(conn)
 }
 
-/// Whether nothing is there yet. A log without its file is no such case: something was lost.
+/// Whether nothing exists yet. A log without its file does not count: something was lost.
 fn is_missing(path: &Path) -> Result<bool, OpenError> {
     let there = length(path).map_err(|source| io_error(path, source))? > 0;
     if !there && has_log(path)? {
@@ -86,11 +86,11 @@ fn has_log(path: &Path) -> Result<bool, OpenError> {
     length(&log).map(|bytes| bytes > 0).map_err(|source| io_error(&log, source))
 }
 
-/// Makes a complete file aside and then gives it its name: nobody ever sees half of one.
+/// Creates a complete file under another name and then renames it, so that half of one is never seen.
 fn create(path: &Path) -> Result<(), OpenError> {
     let draft = beside(path, &format!(".new.{}", std::process::id()));
     let made = make(&draft).and_then(|()| publish(&draft, path).map_err(|source| io_error(path, source)));
-    // Left over only if making it failed; that error is the one to tell.
+    // Left over only if creating it failed; that error is the one to report.
     drop(fs::remove_file(&draft));
     made
 }
@@ -109,27 +109,27 @@ fn make(draft: &Path) -> Result<(), OpenError> {
     File::open(draft).and_then(|file| file.sync_all()).map_err(|source| io_error(draft, source))
 }
 
-/// A file can give room back only if it was begun so.
+/// Prepares a file to give space back, which must be set before anything else.
 fn begin_so_that_it_can_shrink(draft: &Path) -> rusqlite::Result<()> {
     let conn = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    // Its first page is written with this.
+    // This writes its first page.
     conn.pragma_update_and_check(None, "journal_mode", "WAL", in_wal_mode)?;
     conn.close().map_err(|(_, source)| source)
 }
 
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    // Unlike a rename, a link does not replace what another process made meanwhile.
+    // Unlike a rename, a link does not replace a file that another process created meanwhile.
     match fs::hard_link(draft, path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && length(path)? > 0 => return Ok(()),
-        // The file is there and empty, or this file system has no links.
+        // The file exists and is empty, or this file system has no links.
         Err(_) => fs::rename(draft, path)?,
     }
     sync_folder(path)
 }
 
-/// Whether the file is whole, ours, of a version that we know, and as far as it was; looks without touching.
+/// Checks that the file is whole, ours, of a known version, and as far as it was; changes nothing.
 fn check(path: &Path, options: &Options, noted: Option<Position>) -> Result<(), OpenError> {
     let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
     check_version(path, &conn)?;
@@ -138,17 +138,17 @@ fn check(path: &Path, options: &Options, noted: Option<Position>) -> Result<(), 
     if let Some(noted) = noted {
         check_position(path, &conn, noted)?;
     }
-    // What is small is looked at all over, at once; the rest is looked at while it is in use.
+    // A small file is checked completely, at once; a large one while it is in use.
     let bytes = files(path).iter().map(|file| length(file).unwrap_or(0)).sum::<u64>();
     if bytes <= CHECKED_AT_ONCE { check_pages(path, &conn) } else { Ok(()) }
 }
 
-/// Whether a file that is small enough to be looked at all over is whole.
+/// Whether a file that is small enough for a complete check is whole.
 pub(crate) fn is_small_and_whole(conn: &Connection, path: &Path) -> bool {
     length(path).is_ok_and(|bytes| bytes <= CHECKED_AT_ONCE) && check_pages(path, conn).is_ok()
 }
 
-/// Whether a file is whole, ours and of a version that we know, however large it is.
+/// Checks that a file is whole, ours and of a known version, however large it is.
 pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError> {
     if is_missing(path)? {
         return Err(OpenError::Missing { path: path.to_owned() });
@@ -160,7 +160,7 @@ pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError>
     check_pages(path, &conn)
 }
 
-/// Whether everything is there that was there.
+/// Checks that everything that was there is still there.
 fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(), OpenError> {
     let failed = |source| unusable(path, source);
     // A file from before there were witnesses is older than any of them.
@@ -171,7 +171,7 @@ fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(),
     }
     let same = conn.query_row(&format!("{} WHERE seq = ?1", EVENTS.select()), [noted.seq], |row| {
         let sum: Option<i64> = row.get(EVENTS.columns.len())?;
-        // One that is damaged says nothing about all the others; it is named when it is read.
+        // A damaged one says nothing about all the others; it is named when it is read.
         Ok(sum == Some(noted.sum) || !EVENTS.holds(row)?)
     });
     match same.optional().map_err(failed)? {
@@ -180,7 +180,7 @@ fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(),
     }
 }
 
-/// SQLite reads what is missing of the last page as zeros. With a log, the rest may still be in there.
+/// SQLite reads the missing part of the last page as zeros. If there is a log, the rest may still be in there.
 fn check_length(path: &Path, conn: &Connection) -> Result<(), OpenError> {
     let page: u64 =
         conn.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(|source| unusable(path, source))?;
@@ -222,8 +222,8 @@ fn check_pages(path: &Path, conn: &Connection) -> Result<(), OpenError> {
     if faults == ["ok"] { Ok(()) } else { Err(damaged(path, Damage::Faults(faults))) }
 }
 
-/// A connection that creates and changes nothing. With a log it needs SQLite's shared index, which is
-/// not data; without one, nobody writes, and the file can be read as it lies there.
+/// Opens a connection that creates and changes nothing. If there is a log it needs SQLite's shared index,
+/// which is not data; without one, nothing writes, and the file can be read as it is.
 fn connect_checker(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
     if length(&log_of(path)).is_ok_and(|bytes| bytes > 0) {
         return connect_reader(path, options);
@@ -255,7 +255,7 @@ fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection
     Ok(conn)
 }
 
-/// A connection that writes durably, to tables of this version.
+/// Opens a connection that writes durably, to tables of this version.
 pub(crate) fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags)?;
@@ -265,12 +265,12 @@ pub(crate) fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result
     conn.pragma_update(None, "cache_size", -KEPT)?;
     conn.pragma_update_and_check(None, "journal_mode", "WAL", in_wal_mode)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
-    // Only macOS knows the difference: there an fsync is not enough.
+    // Matters only on macOS: there an fsync is not enough.
     conn.pragma_update(None, "fullfsync", true)?;
     conn.pragma_update(None, "checkpoint_fullfsync", true)?;
     conn.pragma_update(None, "journal_size_limit", LARGEST_LOG.cast_signed())?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // What is deleted is overwritten; all that it costs are pages that are written anyway.
+    // What is deleted is overwritten; the cost is only pages that are written anyway.
     conn.pragma_update(None, "secure_delete", true)?;
     sums::teach(&conn)?;
     schema::migrate(&mut conn)?;

@@ -1,4 +1,4 @@
-//! From rows of the tables to what readers return.
+//! Turns rows of the tables into what readers return.
 
 use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, Table, USAGE};
 use crate::answer::Kept;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 const SUM: &str = "its checksum is wrong";
 
-/// Never fails for what stands in the record: that would hide all sessions behind one.
+/// Never fails because of what is in the record: one bad record would hide all sessions.
 pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<Loaded> {
     let damaged = |problem: String| {
         let [id, name] = [0, 1].map(|column| readable(row, column).unwrap_or_default());
@@ -30,7 +30,7 @@ pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<Loaded> {
     })
 }
 
-/// A row as it was written, or what is wrong with it. Only what SQLite itself cannot read fails.
+/// Returns a row as it was written, or what is wrong with it. Fails only if SQLite itself cannot read it.
 fn checked<T>(
     row: &Row<'_>,
     table: &Table,
@@ -58,7 +58,7 @@ fn whole_session(row: &Row<'_>) -> rusqlite::Result<StoredSession> {
     })
 }
 
-/// As much of a text as can be read.
+/// Returns as much of a text as can be read.
 fn readable(row: &Row<'_>, column: usize) -> Option<String> {
     let bytes = row.get_ref(column).ok()?.as_bytes_or_null().ok()??;
     Some(String::from_utf8_lossy(bytes).into_owned())
@@ -98,7 +98,7 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     }))
 }
 
-/// A cursor, or what is wrong with it.
+/// Returns a cursor, or what is wrong with it.
 pub(crate) fn cursor_row(row: &Row<'_>) -> rusqlite::Result<Result<Cursor, RowDamage>> {
     let read = checked(row, &CURSORS, whole_cursor)?;
     Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
@@ -109,10 +109,10 @@ fn whole_cursor(row: &Row<'_>) -> rusqlite::Result<Cursor> {
     Ok(Cursor { session, run, position: row.get(2)?, state: row.get(3)? })
 }
 
-/// What is known of an answer beside the row of its message: how it is kept, and the checksum of its file.
+/// What is known about an answer besides the row of its message: how it is kept, and the checksum of its file.
 pub(crate) type BesideRow = (Kept, Option<i64>);
 
-/// The same, or what is wrong with it.
+/// Returns how an answer is kept, or what is wrong with its row.
 pub(crate) fn answer_row(row: &Row<'_>) -> rusqlite::Result<Result<BesideRow, RowDamage>> {
     let read = checked(row, &ANSWERS, |row| {
         let (bytes, content, cut) = (row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?);
@@ -121,7 +121,7 @@ pub(crate) fn answer_row(row: &Row<'_>) -> rusqlite::Result<Result<BesideRow, Ro
     Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
 }
 
-/// What a turn took, and the name that its session had, or what is wrong with the row.
+/// Returns what a turn used, and the name its session had, or what is wrong with the row.
 pub(crate) fn usage_row(row: &Row<'_>) -> rusqlite::Result<Result<(Spent, Option<String>), RowDamage>> {
     let read = checked(row, &USAGE, whole_usage)?;
     Ok(read.map_err(|problem| {
@@ -149,19 +149,19 @@ fn whole_usage(row: &Row<'_>) -> rusqlite::Result<(Spent, Option<String>)> {
     Ok((spent, row.get(3)?))
 }
 
-/// What is known of an account by its name, or what is wrong with the row.
+/// Returns an account's name and state, or what is wrong with the row.
 pub(crate) fn account_row(row: &Row<'_>) -> rusqlite::Result<Result<(String, String), RowDamage>> {
     let read = checked(row, &ACCOUNTS, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
 }
 
-/// The files of a message, or what is wrong with the row.
+/// Returns the files of a message, or what is wrong with the row.
 pub(crate) fn files_row(row: &Row<'_>) -> rusqlite::Result<Result<Vec<String>, RowDamage>> {
     let read = checked(row, &FILES, |row| json(row, 1))?;
     Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
 }
 
-/// An id as far as it is one.
+/// Returns an id, or zeros if it is not one.
 fn known(row: &Row<'_>, column: usize) -> Ulid {
     readable(row, column).and_then(|id| id.parse().ok()).unwrap_or_else(|| Ulid::new(0, 0))
 }
@@ -187,7 +187,7 @@ fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
-/// The key of a message that was forgotten, or what is wrong with its row.
+/// Returns the key of a message that was forgotten, or what is wrong with its row.
 pub(crate) fn key_row(row: &Row<'_>) -> rusqlite::Result<Result<SpentKey, RowDamage>> {
     let spent = checked(row, &KEYS, |row| {
         Ok(SpentKey {
@@ -205,7 +205,7 @@ fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {
     Ok(run.zip(from).map(|(run, from)| TurnPlace { run: RunNumber(run), from, to }))
 }
 
-/// A row that an index says is a message that waits.
+/// A row that is a waiting message, according to an index.
 pub(crate) struct WaitingRow {
     pub(crate) session: SessionId,
     pub(crate) message: Waiting,
@@ -214,9 +214,9 @@ pub(crate) struct WaitingRow {
 #[derive(Clone, Copy)]
 pub(crate) enum Waiting {
     Whole(Queued),
-    /// It is not as it was written, and must not be delivered.
+    /// It was altered since it was written, and must not be delivered.
     Damaged,
-    /// The index is wrong.
+    /// It does not wait: the index is wrong.
     Not,
 }
 

@@ -1,5 +1,4 @@
-//! Lists of any length, a part at a time: whoever reads one never has more of it in memory than fits into the room
-//! that it gives.
+//! Lists of any length, in parts: a reader never holds more of one in memory than fits into the room it gives.
 
 use super::parse::{event_row, message_row};
 use super::reader::{EVENT, MESSAGE, Reader};
@@ -11,8 +10,8 @@ use pinfold_core::MessageId;
 use rusqlite::{Params, Row, params};
 
 impl Reader {
-    /// Messages of a session behind a place, in their order, until there are `most` or the room is used up; at least
-    /// one, where there is one.
+    /// Returns messages of a session after a place, in order, until there are `most` or the room is used up;
+    /// at least one, if there is one.
     pub(super) fn message_part(
         &self,
         query: MessageQuery,
@@ -28,7 +27,7 @@ impl Reader {
             if used >= room {
                 return Ok(Part { rows, next: Some(last) });
             }
-            // One that has gone meanwhile, or to the end of the queue, is no longer here.
+            // A message that has gone meanwhile, or moved to the end of the queue, is no longer here.
             let row = self.one(&format!("{} WHERE rowid = ?1", *MESSAGE), [place], message_row)?;
             let row = row.map(|message| self.with_kept(message)).transpose()?;
             used += row.as_ref().map_or(0, of_message);
@@ -38,7 +37,8 @@ impl Reader {
         Ok(Part { rows, next: (!whole).then_some(last) })
     }
 
-    /// The place behind which a list begins that takes only some of the messages: after one of them, or the last ones.
+    /// Returns the place after which a list begins that takes only some of the messages: after one of them,
+    /// or the last ones.
     pub(super) fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
         let Take::Last(count) = take else { return Ok(Place::default()) };
         if count == 0 {
@@ -49,14 +49,14 @@ impl Reader {
         Ok(first.map_or_else(Place::default, |first| Place(first - 1)))
     }
 
-    /// The place behind a message of a session.
+    /// Returns the place right after a message of a session.
     pub(super) fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
         let sql = "SELECT rowid FROM messages WHERE session = ?1 AND id = ?2";
         let params = params![session.to_string(), Ulid::from(message).to_string()];
         Ok(self.one(sql, params, rowid)?.map(Place))
     }
 
-    /// The last message of a list of `most` behind a place, if more come behind it.
+    /// Returns the last message of a list of `most` after a place, if more come after it.
     pub(super) fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
@@ -73,7 +73,7 @@ impl Reader {
         Ok(id.and_then(|id| id.parse().ok()))
     }
 
-    /// How many messages there are behind a place.
+    /// Returns how many messages there are after a place.
     pub(super) fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
         let sql = format!("{} AND rowid > ?2", places_of(query)).replacen("rowid", "count(*)", 1);
         self.count(&sql, params![query.session.to_string(), after.0])
@@ -84,8 +84,8 @@ impl Reader {
         self.all(&sql, params![query.session.to_string(), after.0, most], rowid)
     }
 
-    /// Events behind a number, in their order, until there are `most` or the room is used up; at least one, where there
-    /// is one. What the query says of how many to take is not looked at: see [`Query::event_place`].
+    /// Returns events after a number, in order, until there are `most` or the room is used up; at least one,
+    /// if there is one. Ignores how many the query wants to take: see [`Query::event_place`].
     pub(super) fn event_part(
         &self,
         query: &EventQuery,
@@ -111,10 +111,10 @@ impl Reader {
         part.map_err(|source| self.error(source))
     }
 
-    /// The number behind which a list of events begins.
+    /// Returns the number after which a list of events begins.
     pub(super) fn event_place(&self, query: &EventQuery) -> Read<u64> {
         let first = match query.since {
-            // The index of times has the numbers too: it tells the first one without a look at any event.
+            // The index of times has the numbers too: it finds the first one without reading any event.
             Some(since) => self.one(
                 "SELECT min(seq) FROM events INDEXED BY events_by_time WHERE at >= ?1",
                 [since.0],
@@ -135,7 +135,7 @@ impl Reader {
         Ok(first.map_or(after, |first| first - 1))
     }
 
-    /// The last event of a list of `most` behind a number, if more come behind it.
+    /// Returns the last event of a list of `most` after a number, if more come after it.
     pub(super) fn event_behind_which_more_come(
         &self,
         query: &EventQuery,
@@ -149,7 +149,7 @@ impl Reader {
         Ok(Some(last))
     }
 
-    /// How many events there are behind a number. A session may have a million of them.
+    /// Returns how many events there are after a number. A session may have a million of them.
     pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
         if !query.is_of_some() {
             return self.count_all_events(after).map(Count::Exactly);
@@ -161,7 +161,7 @@ impl Reader {
         Ok(Count::of_some(self.count(&sql, with(event_params(query, after), COUNTED + 1))?))
     }
 
-    /// From where on nothing was forgotten there are no gaps: only what stayed of the time before has to be counted.
+    /// Where nothing was forgotten there are no gaps, so only what stayed from before has to be counted.
     fn count_all_events(&self, after: u64) -> Read<u64> {
         let Some(from) = self.complete_from()? else { return Ok(0) };
         let complete = (self.max_seq()? + 1).saturating_sub(from.seq.max(after.saturating_add(1)));
@@ -174,12 +174,13 @@ impl Reader {
     }
 }
 
-/// The places of messages, as a statement of the session.
+/// Returns the statement for the places of a session's messages.
 fn places_of(query: MessageQuery) -> String {
     format!("SELECT rowid FROM messages WHERE session = ?1 AND {}", in_state(query.state))
 }
 
-/// A condition that SQLite can answer from the smallest index: it does not look into parameters, nor draw conclusions.
+/// Returns a condition that SQLite can answer from the smallest index: it neither looks into parameters nor
+/// draws conclusions.
 pub(super) fn in_state(state: Option<MessageState>) -> &'static str {
     match state {
         None => "TRUE",
@@ -194,8 +195,8 @@ fn rowid(row: &Row<'_>) -> rusqlite::Result<i64> {
     row.get(0)
 }
 
-/// Only what is asked for is in the statement. A plus hides the time from the choice of an index: numbers are walked
-/// through in their order, from where the list begins.
+/// Only what is asked for is in the statement. A plus keeps SQLite from choosing the index of times: numbers
+/// are walked through in order, from where the list begins.
 fn where_events(query: &EventQuery) -> String {
     let since = if query.since.is_some() { "+at >= ?3" } else { "?3 IS NULL" };
     let session = if query.session.is_some() { "session = ?4" } else { "?4 IS NULL" };
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
     use crate::{Options, Store};
 
-    /// A session may have a million messages that are done: the others are found without them.
+    /// A session may have a million finished messages: the others are found without them.
     #[test]
     fn messages_in_a_state_are_found_by_the_smallest_index() {
         let folder = tempfile::tempdir().unwrap();

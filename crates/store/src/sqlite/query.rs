@@ -1,4 +1,4 @@
-//! What a reader of SQLite's answers: the trait, statement by statement.
+//! What an SQLite reader answers: the trait, statement by statement.
 
 use super::files::files;
 use super::parse::{cursor_row, event_row, key_row, message_row, run_row, session_row, waiting_row};
@@ -49,7 +49,7 @@ impl Query for Reader {
             return self.lookup(found);
         }
         let Some(prefix) = ulid::prefix(name_or_prefix) else { return Ok(Lookup::Nobody) };
-        // No letter of an id sorts behind `Z`.
+        // No letter of an id sorts after `Z`.
         let with_prefix = format!("{} WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id", *SESSION);
         self.lookup(self.all(&with_prefix, [prefix], session_row)?)
     }
@@ -81,7 +81,7 @@ impl Query for Reader {
     }
 
     fn waiting_bytes(&self, session: SessionId) -> Read<u64> {
-        // Without reading the texts: they may be long.
+        // Without reading the texts, which may be long.
         let sql = "SELECT coalesce(sum(octet_length(text)), 0) FROM messages INDEXED BY messages_waiting
                    WHERE session = ?1 AND state IN ('queued', 'delivered')";
         let bytes: Option<i64> = self.one(sql, [session.to_string()], |row| row.get(0))?;
@@ -150,8 +150,8 @@ impl Query for Reader {
     }
 
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {
-        // Only what is asked for is in the statement, and a plus hides a column from the choice of an index:
-        // without it SQLite would walk through all numbers to find a time.
+        // Only what is asked for is in the statement, and a plus keeps SQLite from choosing an index: without
+        // it, it would walk through all numbers to find a time.
         let mut sql = match query.since {
             Some(_) => format!("{} WHERE +seq > ?1 AND +seq <= ?2 AND at >= ?3", *EVENT),
             None => format!("{} WHERE seq > ?1 AND seq <= ?2 AND ?3 IS NULL", *EVENT),

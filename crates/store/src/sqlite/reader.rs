@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 pub(super) static SESSION: LazyLock<String> = LazyLock::new(|| SESSIONS.select());
 pub(super) static MESSAGE: LazyLock<String> = LazyLock::new(|| MESSAGES.select());
-/// The few that wait, by the index that has no others: in the order of rows SQLite would read all messages.
+/// The few waiting messages, by the index that has no others: in row order SQLite would read all messages.
 pub(super) static WAITING: LazyLock<String> = LazyLock::new(|| {
     let few = "SELECT rowid FROM messages INDEXED BY messages_waiting WHERE state IN ('queued', 'delivered')";
     format!("{} WHERE rowid IN ({few})", MESSAGES.select())
@@ -39,7 +39,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Opens a store for reading only, whether or not somebody writes it.
+    /// Opens a store for reading only, whether or not another process writes it.
     ///
     /// # Errors
     /// A missing, damaged or too new file.
@@ -57,7 +57,7 @@ impl Reader {
         &mut self.conn
     }
 
-    /// What an error of SQLite's means here.
+    /// Returns what an SQLite error means here.
     pub(crate) fn error(&self, source: rusqlite::Error) -> ReadError {
         read_error(&self.path, source)
     }
@@ -66,7 +66,7 @@ impl Reader {
         &self.path
     }
 
-    /// With the messages that wait, which have rows of their own.
+    /// Adds the waiting messages, which have their own rows.
     pub(super) fn whole(&self, mut loaded: Loaded) -> Read<Loaded> {
         if let Loaded::Whole(stored) = &mut loaded {
             let sql = format!("{} AND session = ?1 ORDER BY rowid", *WAITING);
@@ -85,7 +85,7 @@ impl Reader {
         damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))
     }
 
-    /// A message with how its answer is kept; where that is damaged, the message is.
+    /// Adds how the answer of a message is kept; if that is damaged, so is the message.
     pub(super) fn with_kept(&self, message: Message) -> Read<Message> {
         let message = match self.kept(&message)? {
             None => message,
@@ -95,7 +95,7 @@ impl Reader {
         if self.spends { self.with_rest(message) } else { Ok(message) }
     }
 
-    /// Nearly all answers are too short for more to be known of them than their message says.
+    /// Nearly all answers are so short that their message says everything about them.
     fn kept(&self, message: &Message) -> Read<Option<Result<BesideRow, RowDamage>>> {
         if message.has_short_answer() {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Reader {
         self.one(&format!("{} WHERE message = ?1", *ANSWER), [message.id.to_string()], answer_row)
     }
 
-    /// A message with all of its answer.
+    /// Adds the whole answer to a message.
     pub(super) fn with_answer(&self, message: Message) -> Read<Message> {
         let Some(Ok((kept, Some(content)))) = self.kept(&message)? else { return Ok(message) };
         let read = self.answers.read(message.session, message.id, kept, content);
@@ -181,7 +181,7 @@ impl Reader {
     }
 }
 
-/// The messages of one session that wait.
+/// The waiting messages of one session.
 #[derive(Default)]
 pub(super) struct Inbox {
     queued: Vec<Queued>,

@@ -1,4 +1,4 @@
-//! Room that is kept in advance: a file that goes back to the file system when a commit finds the disk full.
+//! Space reserved in advance: a file that is given back to the file system when a commit finds the disk full.
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::fs::{self, File, OpenOptions};
@@ -6,27 +6,27 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A whole log that is brought into the file, and as much again for what comes then.
+/// Room to checkpoint a whole log, and as much again for what comes then.
 const MOST: u64 = 6 << 20;
-/// A disk with less than four times this is not one to keep anything on.
+/// A disk with less than four times this free is too small to reserve anything on.
 const LEAST: u64 = 256 << 10;
 const PIECE: usize = 64 << 10;
 
-/// The room, and whether it is there.
+/// The reserved space, and whether it exists.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     path: Option<PathBuf>,
-    /// What was given back and is not kept again yet.
+    /// The size that was given back and has not been reserved again yet.
     given: Option<u64>,
 }
 
 impl Reserve {
-    /// What was kept by whoever had the store before; it is made later, when there is time.
+    /// Starts with what an earlier process reserved; if there is none, it is made later, when there is time.
     pub(crate) fn new(path: Option<PathBuf>) -> Reserve {
         Reserve { path, given: None }
     }
 
-    /// Keeps some where the disk has plenty; whether nothing is missing.
+    /// Reserves space if the disk has plenty; returns whether nothing is missing.
     pub(crate) fn keep(&mut self) -> bool {
         let Some(path) = &self.path else { return true };
         if self.given.is_none() && size(path) > 0 {
@@ -34,7 +34,7 @@ impl Reserve {
         }
         let free = free(path);
         let wanted = MOST.min(free / 4);
-        // What was given back is free as well: that alone is not room.
+        // What was given back counts as free, too: that alone is not enough.
         if wanted < LEAST || free < self.given.map_or(0, |given| given + given / 2) {
             return self.given.is_none();
         }
@@ -46,7 +46,7 @@ impl Reserve {
         self.given.is_none()
     }
 
-    /// Gives it back; whether there was anything.
+    /// Gives the space back; returns whether there was any.
     pub(crate) fn give_back(&mut self) -> bool {
         let Some(path) = &self.path else { return false };
         let kept = size(path);
@@ -66,7 +66,7 @@ impl Reserve {
 /// Whether the file system of a file has no block or no inode left.
 pub(crate) fn is_full(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(Path::new("."));
-    // One that counts no inodes says that there are none at all.
+    // A file system that does not count inodes reports none at all.
     statvfs(folder).is_ok_and(|room| room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0))
 }
 

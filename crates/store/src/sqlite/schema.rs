@@ -3,14 +3,14 @@
 use super::sums::{MESSAGES, Sum, TABLES};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-/// Marks a file as ours ("PinF"), so that nothing is ever written into somebody else's database.
+/// Marks a file as ours ("PinF"), so that nothing is ever written into another program's database.
 pub(crate) const APPLICATION_ID: i32 = 0x5069_6E46;
 
 /// The schema version that this program writes.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// The n-th entry brings a file from version n to n + 1. Entries are never changed, only added:
-/// files of every version must load for ever.
+/// The n-th entry brings a file from version n to n + 1. Entries are never changed, only added: files of
+/// every version must load forever.
 const MIGRATIONS: &[&str] = &[
     include_str!("schema/v1.sql"),
     include_str!("schema/v2.sql"),
@@ -25,13 +25,13 @@ const MIGRATIONS: &[&str] = &[
 
 /// The first version whose rows have checksums.
 pub(crate) const SUMMED: i64 = 3;
-/// The first version whose messages have a sender; from it on all rows can be read as they are.
+/// The first version whose messages have a sender; from then on all rows can be read as they are.
 pub(crate) const SENT_BY: i64 = 4;
 
-/// The first version that knows what turns took, and which files messages were sent with.
+/// The first version that knows what turns used, and which files messages were sent with.
 pub(crate) const SPENDS: i64 = 9;
 
-/// The version of a file; 0 is one without tables.
+/// Returns the version of a file; 0 means no tables.
 pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
@@ -45,7 +45,7 @@ pub(crate) fn migrate(conn: &mut Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// The checksum of the tables' own descriptions: a damaged one would read rows as something else.
+/// Returns the checksum of the tables' own descriptions: with a damaged one, rows would be read as something else.
 fn sum(conn: &Connection) -> rusqlite::Result<i64> {
     let mut sum = Sum::of(7);
     let mut all = conn.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name, type")?;
@@ -58,7 +58,7 @@ fn sum(conn: &Connection) -> rusqlite::Result<i64> {
     Ok(sum.done())
 }
 
-/// Whether the tables are as they were made; files from before there were checksums are taken as they are.
+/// Whether the tables are as they were created; files from before there were checksums are accepted as they are.
 pub(crate) fn holds(conn: &Connection) -> rusqlite::Result<bool> {
     if version(conn)? < SUMMED {
         return Ok(true);
@@ -68,7 +68,7 @@ pub(crate) fn holds(conn: &Connection) -> rusqlite::Result<bool> {
     Ok(noted == Some(sum(conn)?))
 }
 
-/// Rows from before there were checksums get theirs.
+/// Gives checksums to rows from before there were any.
 fn give_sums(transaction: &Connection, from: i64) -> rusqlite::Result<()> {
     if from >= SUMMED {
         let with_sender = if from < SENT_BY { Some(MESSAGES.wider_sums(1)) } else { None };
@@ -85,7 +85,7 @@ fn migrate_with(
     migrations: &[&str],
     then: impl FnOnce(&Connection, i64) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    // What is up to date is not locked, not even for a moment: another process may be writing.
+    // A file that is up to date is not locked, not even for a moment: another process may be writing.
     if version(conn)? >= migrations.len() as i64 {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The statements that change rows, each with the checksum of what it leaves behind.
+//! The statements that change rows, each with the checksum of the result.
 
 use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, USAGE};
 use std::sync::LazyLock;
@@ -26,9 +26,9 @@ pub(crate) static MOVE: Sql =
 pub(crate) static DEFINE: Sql = LazyLock::new(|| SESSIONS.update(&[("definition", "?2")], "id = ?1"));
 pub(crate) static RENAME: Sql = LazyLock::new(|| SESSIONS.update(&[("name", "?2")], "id = ?1"));
 
-/// As [`EVENT`].
+/// Like [`EVENT`].
 pub(crate) static QUEUE: Sql = LazyLock::new(|| MESSAGES.insert_made());
-/// Where the turn of a message stands goes with what became of it, where it is known.
+/// Where the turn of a message is, stored with what became of it, if known.
 const PLACE: [(&str, &str); 3] = [
     ("run", "iif(?3 IS NULL, run, ?3)"),
     ("log_from", "iif(?3 IS NULL, log_from, ?4)"),
@@ -50,7 +50,7 @@ pub(crate) static FAIL: Sql = LazyLock::new(|| {
     let failed = [&[("state", "'failed'"), ("done_at", "?6"), ("failure", "?7")][..], &PLACE].concat();
     MESSAGES.update(&failed, OF_WAITING)
 });
-/// It goes to the end of the queue: rows stand in the order of their turns.
+/// Moves a message to the end of the queue: rows are in the order of their turns.
 pub(crate) static RETRY: Sql = LazyLock::new(|| {
     let fresh = [("state", "'queued'"), ("tries", "0"), ("done_at", "NULL"), ("failure", "NULL")];
     let set = MESSAGES.set(&fresh);
@@ -78,7 +78,7 @@ pub(crate) static RUN_STARTED: Sql = LazyLock::new(|| {
         &["pid", "fence", "started_at"],
     )
 });
-/// A run that only its exit record tells of is headless for all that is known.
+/// A run that is known only from its exit record is taken for headless.
 pub(crate) static RUN_EXITED: Sql = LazyLock::new(|| {
     upsert_run(
         &[
@@ -105,34 +105,34 @@ pub(crate) static RUNS_SETTLED: Sql = LazyLock::new(|| {
     )
 });
 
-/// All of the row is new, so what was wrong with it before does not count any more.
+/// Replaces the whole row, so earlier damage no longer counts.
 pub(crate) static CURSOR: Sql = LazyLock::new(|| {
     let taken = ["run", "position", "state", "sum"].map(|column| format!("{column} = excluded.{column}"));
     format!("{} ON CONFLICT (session) DO UPDATE SET {}", CURSORS.insert_made(), taken.join(", "))
 });
 
-/// All of its columns and the checksum are made before: SQLite would look for the names once for each.
+/// All of its columns and the checksum are prepared by us: SQLite would look up the names once for each.
 pub(crate) static EVENT: Sql = LazyLock::new(|| EVENTS.insert_made());
 
-/// As [`EVENT`].
+/// Like [`EVENT`].
 pub(crate) static ANSWER: Sql = LazyLock::new(|| ANSWERS.insert_made());
 
-/// As [`EVENT`].
+/// Like [`EVENT`].
 pub(crate) static SPENT: Sql = LazyLock::new(|| USAGE.insert_made());
 
-/// As [`EVENT`].
+/// Like [`EVENT`].
 pub(crate) static FILES_SENT: Sql = LazyLock::new(|| FILES.insert_made());
 
-/// As [`CURSOR`].
+/// Like [`CURSOR`].
 pub(crate) static ACCOUNT: Sql = LazyLock::new(|| {
     let insert = ACCOUNTS.insert_made();
     format!("{insert} ON CONFLICT (name) DO UPDATE SET state = excluded.state, sum = excluded.sum")
 });
 
-/// As [`EVENT`].
+/// Like [`EVENT`].
 pub(crate) static SPEND_KEY: Sql = LazyLock::new(|| KEYS.insert_made());
 
-/// A run that is there takes over what is named; another one begins with all of it.
+/// Updates the named columns of an existing run, or inserts a new one with all values.
 fn upsert_run(values: &[(&str, &str)], taken: &[&str]) -> String {
     let news: Vec<String> = taken.iter().map(|column| format!("excluded.{column}")).collect();
     let sets: Vec<(&str, &str)> = taken.iter().copied().zip(news.iter().map(String::as_str)).collect();

@@ -1,8 +1,8 @@
-//! Checksums of rows: every row carries one over its key and all of its columns, made where it is written and
-//! compared where it is read.
+//! Checksums of rows: every row carries one over its key and all of its columns, computed when it is written
+//! and compared when it is read.
 //!
-//! SQLite calls [`row_sum`](ROW_SUM) and [`resum`](RESUM) from the statements themselves, so no row is read to be
-//! written. A row whose checksum was wrong before it is changed stays wrong: a change does not make damage good.
+//! SQLite calls [`row_sum`](ROW_SUM) and [`resum`](RESUM) from the statements themselves, so no row is read
+//! to be written. A row whose checksum was wrong before it is changed stays wrong: a change does not repair damage.
 
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -10,16 +10,16 @@ use rusqlite::{Connection, Row};
 
 /// `row_sum(tag, column, ...)`: the checksum of a row.
 const ROW_SUM: &str = "row_sum";
-/// `resum(tag, sum, column before, ..., column after, ...)`: its checksum behind a change.
+/// `resum(tag, sum, column before, ..., column after, ...)`: its checksum after a change.
 const RESUM: &str = "resum";
 
-/// One table with checksums. The order of its columns is the order in which they are summed and read, for ever.
+/// One table with checksums. The order of its columns is the order in which they are summed and read, forever.
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// Tells rows of one table from those of another.
     tag: i64,
     pub(crate) columns: &'static [&'static str],
-    /// Columns that SQLite itself changes; the same is in a column that is summed.
+    /// Columns that SQLite itself changes; a column that is summed has the same contents.
     pub(crate) besides: &'static [&'static str],
 }
 
@@ -99,23 +99,23 @@ pub(crate) const ACCOUNTS: Table =
     Table { name: "accounts", tag: 9, columns: &["name", "state"], besides: &[] };
 pub(crate) const FILES: Table =
     Table { name: "files", tag: 10, columns: &["message", "paths"], besides: &[] };
-/// Everything that is summed.
+/// All tables with checksums.
 pub(crate) const TABLES: [&Table; 10] =
     [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS, &ANSWERS, &USAGE, &ACCOUNTS, &FILES];
 
 impl Table {
-    /// All columns and the checksum, from this table.
+    /// Returns the statement that reads all columns and the checksum.
     pub(crate) fn select(&self) -> String {
         format!("SELECT {} FROM {}", self.all(), self.name)
     }
 
-    /// All columns in the order in which rows are read.
+    /// Returns all columns in the order in which rows are read.
     pub(crate) fn all(&self) -> String {
         let besides: String = self.besides.iter().map(|column| format!(", {column}")).collect();
         format!("{}, sum{besides}", self.columns.join(", "))
     }
 
-    /// A new row; columns that are not named are null.
+    /// Returns the statement for a new row; columns that are not named are null.
     pub(crate) fn insert(&self, values: &[(&str, &str)]) -> String {
         let row = self.columns.iter().map(|column| value_of(values, column).unwrap_or("NULL"));
         let row = row.collect::<Vec<_>>().join(", ");
@@ -128,7 +128,7 @@ impl Table {
         format!("INSERT INTO {name} ({all}) VALUES ({row}, {ROW_SUM}({tag}, {row}){besides})")
     }
 
-    /// A new row whose columns, and whose checksum as the last, are the parameters in their order.
+    /// Returns the statement for a new row whose columns, and whose checksum as the last, are the parameters in order.
     pub(crate) fn insert_made(&self) -> String {
         let parameters = (1..=self.columns.len() + 1).map(|number| format!("?{number}"));
         format!(
@@ -139,34 +139,34 @@ impl Table {
         )
     }
 
-    /// The checksum of a row.
+    /// Returns the checksum of a row.
     pub(crate) fn sum<'a>(&self, row: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
         let mut sum = Sum::of(self.tag);
         row.into_iter().for_each(|value| sum.add(value));
         sum.done()
     }
 
-    /// What a change sets, with the checksum that belongs to it.
+    /// Returns the assignments of a change, with the checksum that belongs to it.
     pub(crate) fn set(&self, values: &[(&str, &str)]) -> String {
         let sets: String = values.iter().map(|(column, value)| format!("{column} = {value}, ")).collect();
-        // A bare name in an upsert is the row that is there, as it is in an update.
+        // In an upsert, as in an update, a bare name means the existing row.
         let now = self.columns.iter().map(|column| value_of(values, column).unwrap_or(column));
         let (now, before) = (now.collect::<Vec<_>>().join(", "), self.columns.join(", "));
         format!("{sets}sum = {RESUM}({}, sum, {before}, {now})", self.tag)
     }
 
-    /// A change of the rows that a condition names.
+    /// Returns the statement that changes the rows of a condition.
     pub(crate) fn update(&self, values: &[(&str, &str)], condition: &str) -> String {
         format!("UPDATE {} SET {} WHERE {condition}", self.name, self.set(values))
     }
 
-    /// Sums the rows of a file that had no checksums.
+    /// Returns the statement that sums the rows of a file without checksums.
     pub(crate) fn first_sums(&self) -> String {
         let (name, columns, tag) = (self.name, self.columns.join(", "), self.tag);
         format!("UPDATE {name} SET sum = {ROW_SUM}({tag}, {columns})")
     }
 
-    /// Sums the rows of a file whose rows had so many columns less; damage stays damage.
+    /// Returns the statement that sums rows again after `new` columns were added; damage stays damage.
     pub(crate) fn wider_sums(&self, new: usize) -> String {
         let (name, columns, tag) = (self.name, self.columns.join(", "), self.tag);
         let before = self.columns[..self.columns.len() - new].join(", ");
@@ -190,7 +190,7 @@ fn value_of<'a>(values: &[(&str, &'a str)], column: &str) -> Option<&'a str> {
     values.iter().find(|(name, _)| *name == column).map(|(_, value)| *value)
 }
 
-/// Gives a connection the functions that statements with checksums call.
+/// Registers the functions that statements with checksums call.
 pub(crate) fn teach(conn: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     conn.create_scalar_function(ROW_SUM, -1, flags, |call| summed(call, 1..call.len(), call.get(0)?))?;
@@ -209,8 +209,8 @@ fn summed(call: &Context<'_>, columns: std::ops::Range<usize>, tag: i64) -> rusq
     Ok(sum.done())
 }
 
-/// A checksum under way. Each step is a bijection of what was summed so far and of the word that is added, so a change
-/// within one word of eight bytes never goes unnoticed, and others do once in 2^64.
+/// A checksum under way. Each step is a bijection of what was summed so far and of the added word, so a
+/// change within one word of eight bytes never goes unnoticed, and others do once in 2^64.
 pub(crate) struct Sum(u64);
 
 impl Sum {
@@ -220,7 +220,7 @@ impl Sum {
         sum
     }
 
-    /// The kind and the length go first: `ab`, `c` is not `a`, `bc`, and nothing is not zero.
+    /// Kind and length go first: `ab`, `c` is not `a`, `bc`, and null is not zero.
     pub(crate) fn add(&mut self, value: ValueRef<'_>) {
         match value {
             ValueRef::Null => self.word(1),

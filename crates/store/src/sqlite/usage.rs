@@ -1,4 +1,4 @@
-//! What turns took and what is known of accounts, read and written.
+//! What turns used and what is known about accounts, read and written.
 
 use super::parse::{account_row, files_row, usage_row};
 use super::reader::Reader;
@@ -18,7 +18,7 @@ static ALL_ACCOUNTS: LazyLock<String> = LazyLock::new(|| format!("{} ORDER BY na
 static OF_FILES: LazyLock<String> = LazyLock::new(|| format!("{} WHERE message = ?1", FILES.select()));
 
 impl Reader {
-    /// Sums of what turns took; rows pass one by one, however many there are.
+    /// Returns sums of what turns used; rows pass one by one, however many there are.
     pub(super) fn usage(&self, query: &UsageQuery) -> Read<Vec<UsageSum>> {
         let mut sums = Sums::new(query.by);
         let since = query.since.map_or(i64::MIN, |since| since.0);
@@ -36,12 +36,12 @@ impl Reader {
         Ok(sums.done())
     }
 
-    /// What is known of accounts.
+    /// Returns what is known about accounts.
     pub(super) fn accounts(&self) -> Read<Vec<(String, String)>> {
         Ok(self.all(&ALL_ACCOUNTS, [], account_row)?.into_iter().flatten().collect())
     }
 
-    /// A message with what its turns took and the files that it was sent with; where those are damaged, the message is.
+    /// Adds to a message what its turns used and the files it was sent with; if those are damaged, so is the message.
     pub(super) fn with_rest(&self, message: Message) -> Read<Message> {
         let id = message.id.to_string();
         let files = match self.one(&OF_FILES, [id.as_str()], files_row)? {
@@ -78,10 +78,10 @@ impl SpentRow {
         }
     }
 
-    /// Its columns, in their order.
+    /// Returns its columns, in order.
     pub(super) fn columns<'a>(&'a self, number: i64, spent: &'a Spent) -> [ValueRef<'a>; 12] {
         let figure = |figure: Option<u64>| {
-            // SQLite has no more than this.
+            // The largest number that SQLite has.
             let most = |figure: u64| ValueRef::Integer(i64::try_from(figure).unwrap_or(i64::MAX));
             figure.map_or(ValueRef::Null, most)
         };

@@ -1,23 +1,23 @@
-//! Room in SQLite's log: a file that grows with every commit has its length and its blocks written with every sync.
+//! Space in SQLite's log: a file that grows with every commit has its length and its blocks written with every sync.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// The log is begun anew at this length: a thousand pages, each with its head (`wal_autocheckpoint`).
+/// The log starts over at this length: a thousand pages, each with its header (`wal_autocheckpoint`).
 const WHOLE: u64 = 1000 * (4096 + 24) + 32;
 const PIECE: usize = 64 << 10;
 
-/// Fills the log with zeroes up to the length that it would get anyway. What is no frame is not read by SQLite, so
-/// only whoever writes frames may call this, between two of them.
+/// Fills the log with zeroes up to the length that it would get anyway. SQLite does not read what is not a
+/// frame, so only the writer of frames may call this, between two of them.
 ///
 /// # Errors
-/// What the kernel said; the log is then as long as before.
+/// The kernel's error; the log is then as long as before.
 pub(crate) fn make(log: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(log)?;
     let before = file.seek(SeekFrom::End(0))?;
     fill(&mut file, before).and_then(|()| file.sync_all()).inspect_err(|_| {
-        // A disk that is full has better uses for the space.
+        // A full disk has better uses for the space.
         _ = file.set_len(before);
     })
 }

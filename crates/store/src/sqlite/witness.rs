@@ -1,10 +1,10 @@
 //! The witness: how far the store was, in a small file outside of it.
 //!
-//! A store that lost its log, or was put back from an old copy, looks like a healthy one. The witness is written after
-//! every commit and before anything is acknowledged, and is not synced: after a power failure it may be older than the
-//! store, but never newer. So a store that is behind it has lost something.
+//! A store that lost its log, or was put back from an old copy, looks healthy. The witness is written after
+//! every commit and before anything is acknowledged, and is not synced: after a power failure it may be older
+//! than the store, but never newer. So a store that is behind it has lost something.
 //!
-//! Two slots are written in turn, each in a page of its own and with a checksum: one that is torn leaves the other.
+//! Two slots are written in turn, each in its own page and with a checksum: a torn one leaves the other.
 
 use super::sums::Sum;
 use crate::position::Position;
@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"pinfwit1";
 const PAGE: u64 = 4096;
 const SLOT: usize = 56;
 
-/// How far the store of a connection is.
+/// Returns how far the store of a connection is.
 pub(crate) fn position(conn: &Connection) -> rusqlite::Result<Position> {
     let value = |key: &str| {
         let sql = "SELECT value FROM meta WHERE key = ?1";
@@ -31,7 +31,7 @@ pub(crate) fn position(conn: &Connection) -> rusqlite::Result<Position> {
     Ok(Position { generation, seq, steps, sum })
 }
 
-/// The newest event and its checksum.
+/// Returns the newest event and its checksum.
 fn newest(conn: &Connection) -> rusqlite::Result<(u64, i64)> {
     let sql = "SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1";
     let both = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or(0)));
@@ -41,7 +41,7 @@ fn newest(conn: &Connection) -> rusqlite::Result<(u64, i64)> {
 /// What a witness file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Noted {
-    /// There is none.
+    /// There is no witness.
     Missing,
     /// The store was as far as this.
     At(Position),
@@ -49,7 +49,7 @@ pub(crate) enum Noted {
     Damaged,
 }
 
-/// Looks at a witness, and changes nothing.
+/// Reads a witness, and changes nothing.
 pub(crate) fn look(path: &Path) -> io::Result<Noted> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -107,21 +107,21 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Opens the witness of a store, or makes it; it says from here on that the store is as far as this.
+    /// Opens the witness of a store, or creates it; from now on it says that the store is as far as this.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn open(path: &Path, position: &Position) -> io::Result<Witness> {
         let new = !path.exists();
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         let number = slots(&file)?.into_iter().flatten().map(|(number, _)| number).max().unwrap_or(0);
         let mut witness = Witness { file, number };
-        // Twice: both slots then tell of this store, whatever was there before.
+        // Twice, so that both slots are about this store, whatever was there before.
         witness.note(position)?;
         witness.note(position)?;
         if new {
-            // Its place is on disk before it is needed: a note must not fail on a full one.
+            // Its blocks are allocated before they are needed: a note must not fail on a full disk.
             witness.file.write_all_at(&[0; 8], 2 * PAGE - 8)?;
             witness.file.sync_all()?;
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -1,4 +1,4 @@
-//! The one thread that writes: everything that waits goes into one transaction and one fsync.
+//! The one writing thread: everything that waits goes into one transaction and one fsync.
 
 use super::answers::{AllSettled, AnswerFiles};
 use super::apply::{Applier, Done, Known};
@@ -32,12 +32,12 @@ const LARGEST_GROUP: usize = 256;
 /// When nothing came for this long, there is time for the log.
 const CALM: Duration = Duration::from_millis(500);
 
-/// How long the end waits for others who use the log.
+/// How long closing waits for other users of the log.
 const LAST_TRY: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether the files are still there, and whether there is room again.
+/// How often to check whether the files are still there, and whether there is space again.
 const LOOK: Duration = Duration::from_secs(2);
-/// How soon something that cannot be written now is tried again.
+/// How soon to retry something that cannot be written now.
 const AGAIN: Duration = Duration::from_millis(200);
 
 pub(crate) struct Job {
@@ -45,7 +45,7 @@ pub(crate) struct Job {
     pub(crate) promise: Promise,
 }
 
-/// What a writer is made of besides its connection.
+/// What a writer consists of besides its connection.
 pub(crate) struct Surroundings {
     pub(crate) path: PathBuf,
     pub(crate) witness: Option<Witness>,
@@ -54,7 +54,7 @@ pub(crate) struct Surroundings {
     pub(crate) when_held_up: HeldUp,
     /// Set when the store is closed: what cannot be written then fails.
     pub(crate) leaving: Arc<AtomicBool>,
-    /// How far the store is, for those who ask.
+    /// How far the store is, for other threads.
     pub(crate) acknowledged: Arc<Mutex<Position>>,
     /// Where long answers are.
     pub(crate) answers: AnswerFiles,
@@ -68,7 +68,7 @@ pub(crate) struct Writer {
     broken: Broken,
     /// How far the store is.
     position: Position,
-    /// What need not be read again while SQLite's count of what others have written is this.
+    /// What need not be read again while SQLite's count of other writers' changes stays the same.
     known: Known,
     version: Option<i64>,
     footing: Footing,
@@ -82,7 +82,7 @@ impl Writer {
     pub(crate) fn new(mut conn: Connection, position: Position, around: Surroundings) -> Writer {
         let (path, footing) = (around.path.clone(), Footing::new(&around.path));
         let checkpoints = Checkpoints::default();
-        // Where it cannot be had, SQLite does it within the commits.
+        // If this fails, SQLite makes checkpoints within the commits.
         drop(checkpoints.watch(&mut conn));
         Writer {
             conn,
@@ -98,7 +98,7 @@ impl Writer {
         }
     }
 
-    /// Writes until nobody can ask any more and everything that was asked is answered.
+    /// Writes until no more jobs can come and every one is answered.
     pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
         while let Some(job) = self.next(jobs) {
             let mut group = vec![job];
@@ -109,20 +109,20 @@ impl Writer {
         self.finish();
     }
 
-    /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
+    /// Checkpoints everything, so that a copy of the file alone is complete.
     fn finish(&mut self) {
         self.checkpoints.end();
         if self.footing.is_cut() {
-            // What is left of a log that was cut would be written over pages that are whole.
+            // What is left of a log that was cut would be written over intact pages.
             drop(self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
             return;
         }
-        // A foreign reader that keeps the log in use does not keep the daemon; SQLite reads the log again next time.
+        // Another program's reader that uses the log does not hold up the daemon; SQLite reads the log again next time.
         drop(self.conn.busy_timeout(LAST_TRY));
         self.make_room();
     }
 
-    /// Brings the log into the file when it is time. Whoever asked for the last group is told already.
+    /// Makes a checkpoint if it is time. The callers of the last group have already been told.
     fn bring_home(&mut self) {
         if !self.checkpoints.is_due(!self.around.reserve.is_kept()) || self.footing.lost().is_some() {
             return;
@@ -144,10 +144,10 @@ impl Writer {
         }
     }
 
-    /// There is time: for the log, for the room that is kept, and for a look at the files.
+    /// Uses idle time: for the log, for the reserve, and to check the files.
     fn look_after(&mut self) {
         if !self.has_room {
-            // Without it commits are slower, and as good.
+            // Without it commits are slower but just as good.
             self.has_room = true;
             drop(wal_space::make(&log_of(&self.path)));
             self.around.reserve.keep();
@@ -155,7 +155,7 @@ impl Writer {
         let trouble = match (self.footing.lost(), self.around.health.now()) {
             (Some(path), _) => Trouble::Gone { path },
             (None, Trouble::None) => return,
-            // What was refused is not there to be tried again: something else is.
+            // The batch that was refused is gone and cannot be retried, so a probe is written instead.
             (None, found) if found.holds_up() && !self.is_over(&found) => found,
             (None, _) if self.around.reserve.keep() => Trouble::None,
             (None, _) => Trouble::Reserve,
@@ -163,8 +163,8 @@ impl Writer {
         self.around.health.set(trouble);
     }
 
-    /// Whether what was found is over: the file can be written, and is whole. A large one is not read for that: once
-    /// damaged it stays so until a batch succeeds, or the store is opened anew.
+    /// Whether the trouble is over: the file can be written and is whole. A large one is not read for that:
+    /// once damaged it stays so until a batch succeeds or the store is opened again.
     fn is_over(&self, found: &Trouble) -> bool {
         self.forget_pages();
         let whole =
@@ -204,8 +204,8 @@ impl Writer {
         }
     }
 
-    /// Makes batches durable; waits for whoever else writes, for room, and for a disk that takes them. Nothing is
-    /// decided anew meanwhile, so what waits is as true as before.
+    /// Makes batches durable; waits for other writers, for space, and for a disk that accepts them. Nothing
+    /// is decided anew meanwhile, so what waits is as true as before.
     fn persist(&mut self, batches: &[&Batch]) -> Outcomes {
         let mut tidied = false;
         self.wait_for_whole_files()?;
@@ -214,7 +214,7 @@ impl Writer {
             match written {
                 Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
                 Err(CommitError::StorageFull { .. }) if self.around.reserve.give_back() => tidied = false,
-                // With what was given back, the log fits into the file and is begun anew.
+                // With the reserve given back, the log fits into the file and starts over.
                 Err(CommitError::StorageFull { .. }) if !tidied => {
                     self.make_room();
                     tidied = true;
@@ -224,13 +224,13 @@ impl Writer {
         }
     }
 
-    /// Says what holds it up and waits a little, unless that is not wanted or the store is being closed.
+    /// Reports what holds it up and waits a little, unless that is not wanted or the store is being closed.
     fn wait_or(&self, error: CommitError, batches: &[&Batch]) -> Result<(), CommitError> {
         let Some(trouble) = error.trouble() else { return Err(error) };
         if self.around.when_held_up == HeldUp::Fail || self.around.leaving.load(Ordering::Acquire) {
             return Err(error);
         }
-        // Whoever else writes is gone in a moment, and SQLite has waited for the busy time-out already.
+        // Another writer is gone in a moment, and SQLite has already waited for the busy time-out.
         let waits = trouble == Trouble::Busy || batches.iter().all(|batch| !batch.impatient);
         self.around.health.set(trouble);
         if !waits {
@@ -241,13 +241,13 @@ impl Writer {
         Ok(())
     }
 
-    /// What was read from a file that was damaged then is not what is in it now.
+    /// Drops cached pages: what was read from a damaged file is not what is in it now.
     fn forget_pages(&self) {
         drop(self.conn.release_memory());
     }
 
-    /// Waits until no file is cut: what is added to one would hide that. Whether each has its name is looked at behind
-    /// the commit, when it counts.
+    /// Waits until no file is cut: an append would hide that. Whether each still has its name is checked
+    /// after the commit, when it matters.
     fn wait_for_whole_files(&mut self) -> Result<(), CommitError> {
         match self.footing.sunk() {
             Some(_) => self.wait_for_files(),
@@ -263,11 +263,11 @@ impl Writer {
         Ok(())
     }
 
-    /// A commit into a file that has lost its name is no commit: it is acknowledged when the file is back.
+    /// A commit into a file that has lost its name does not count: it is acknowledged when the file is back.
     fn on_firm_ground(&mut self) -> Result<(), CommitError> {
         self.wait_for_files()?;
         if let Some(witness) = &mut self.around.witness {
-            // It must not be told of more than is there; of less it may.
+            // It must not note more than is there; less is fine.
             drop(witness.note(&self.position));
         }
         *self.around.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = self.position;
@@ -284,7 +284,7 @@ impl Writer {
         job.promise.keep(tidied.map(|()| committed));
     }
 
-    /// Leaves as little of what was deleted as is wanted.
+    /// Leaves as little of what was deleted as was asked for.
     fn tidy(&mut self, tidy: Tidy) -> Result<(), CommitError> {
         match tidy {
             Tidy::Later => return Ok(()),
@@ -305,7 +305,7 @@ impl Writer {
         job.promise.keep(Err(error));
     }
 
-    /// Brings long answers to the disk: a row must not name what is not there.
+    /// Writes long answers to the disk: a row must not name a file that does not exist.
     fn settle(&self, batches: &[&Batch]) -> Result<AllSettled, CommitError> {
         self.around
             .answers
@@ -313,7 +313,7 @@ impl Writer {
             .map_err(|source| CommitError::StorageFull { path: self.path.clone(), source: source.into() })
     }
 
-    /// All or nothing.
+    /// Applies all or nothing.
     fn transact(&mut self, batches: &[&Batch], settled: &AllSettled) -> Outcomes {
         if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(vec![Committed::default(); batches.len()]);
@@ -348,20 +348,20 @@ impl Writer {
         }
     }
 
-    /// Room that was given back is cut off when the log is brought into the file, which may have happened already.
+    /// Space that was given back is cut off at the next checkpoint, which may already have happened.
     fn expect_a_shorter_file(&mut self, batches: &[&Batch]) {
         let gives = |step: &Step| matches!(step, Step::GiveBack { .. });
         if !batches.iter().flat_map(|batch| &batch.steps).any(gives) {
             return;
         }
         let number = |pragma| self.conn.pragma_query_value(None, pragma, |row| row.get::<_, u64>(0));
-        // Where even this cannot be read, any length will do.
+        // If even this cannot be read, any length will do.
         let bytes = number("page_count").and_then(|pages| Ok(pages * number("page_size")?));
         self.footing.file_will_be_cut(bytes.unwrap_or(0));
     }
 
-    /// What was known at the end of the last transaction, if nobody else has written since. Where this one comes to
-    /// nothing, nothing is known.
+    /// Returns what was known at the end of the last transaction, if nothing else has written since. If this
+    /// transaction fails, nothing is known.
     fn still_known(&mut self) -> Result<Known, CommitError> {
         let version = self
             .conn
@@ -375,12 +375,12 @@ impl Writer {
 
     fn roll_back_if_open(&self) {
         if !self.conn.is_autocommit() {
-            // Nothing of it may be seen; if even this fails, the next BEGIN does.
+            // Nothing of it may be seen; if even this fails, so does the next BEGIN.
             drop(self.execute("ROLLBACK"));
         }
     }
 
-    /// How far the store is with these batches. Those that leave no event leave a number.
+    /// Returns how far the store is with these batches. Those without an event count as a step.
     fn advance(&self, batches: &[&Batch], applied: &[Done]) -> Result<Position, CommitError> {
         let generation = batches.iter().filter_map(|batch| batch.generation()).max();
         let mut position =
@@ -410,7 +410,7 @@ impl Writer {
     /// Gives the space of the log back, as far as no reader needs it.
     fn make_room(&mut self) {
         let _turn = self.checkpoints.turn();
-        // Failing to is no worse than not trying: the batches get their own errors next.
+        // Failing is no worse than not trying: the batches get their own errors next.
         drop(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
         self.footing.log_is_cut();
     }

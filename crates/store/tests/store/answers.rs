@@ -1,4 +1,4 @@
-//! The files of long answers: private, there before their rows, in every copy, and missed when they are gone.
+//! The files of long answers: private, written before their rows, in every copy, and missed when they are gone.
 
 use crate::conformance::answers::{FIRST, answered, asked, long, part};
 use crate::home::{Home, id, note};
@@ -29,7 +29,7 @@ fn opened(home: &Home) -> Store {
     Store::open(&home.path(), &home.options()).unwrap()
 }
 
-/// A home with a message that has a long answer.
+/// Creates a home with a message that has a long answer.
 fn with_long_answer(text: &str) -> (Home, Store) {
     let home = Home::new();
     let store = opened(&home);
@@ -79,7 +79,7 @@ fn a_draft_that_ends_in_a_row_is_not_left() {
     assert_eq!((files(&home), whole(&store.reader().unwrap()).unwrap()), (Vec::new(), "first second".into()));
 }
 
-/// A group that fails is tried batch by batch: by then the file may have its name.
+/// A group that fails is retried batch by batch: by then the file may have its name.
 #[test]
 fn an_answer_whose_commit_is_repeated_is_the_same() {
     let home = Home::new();
@@ -90,7 +90,7 @@ fn an_answer_whose_commit_is_repeated_is_the_same() {
     let store = opened(&home);
     store.commit(batch).wait().unwrap();
     let end = answered(&mut driven, &text[half..], AnswerTold { before: half as u64, cut: false });
-    // It comes to nothing after the file was named: a session that is not there.
+    // It fails after the file was named, because its session does not exist.
     let mut failing = end.clone();
     failing.remove(id(77));
     store.commit(failing).wait().unwrap_err();

@@ -1,4 +1,4 @@
-//! Copies are whole, private and never replaced; one that is put back is newer than all that was.
+//! Copies are whole, private and never replaced; one that is put back is newer than everything before it.
 
 use crate::home::{Home, note};
 use pinfold_core::Wall;

@@ -15,17 +15,17 @@ pub(crate) struct Driven {
     pub(crate) id: SessionId,
     pub(crate) session: Session,
     pub(crate) now: Now,
-    /// Messages that have failed and were not retried since.
+    /// Messages that have failed and have not been retried since.
     pub(crate) failed: Vec<MessageId>,
-    /// Which message has which key.
+    /// The message of each key.
     pub(crate) keys: BTreeMap<String, MessageId>,
     number: u64,
-    /// What messages are answered with, where it matters.
+    /// The answers to messages, where it matters.
     pub(crate) answers: BTreeMap<MessageId, GivenAnswer>,
 }
 
 impl Driven {
-    /// A session, and the batch that creates it.
+    /// Creates a session, and the batch that creates it.
     pub(crate) fn new(number: u64, name: &str, spec: Spec) -> (Driven, Batch) {
         let now = Now { wall: Wall(1_700_000_000_000), boot: Boot(1_000), ..Now::default() };
         let (id, session, failed, keys) = (home::id(number), Session::new(spec), Vec::new(), BTreeMap::new());
@@ -43,7 +43,7 @@ impl Driven {
         Driven::new(number, name, Spec::new(Mode::OnDemand))
     }
 
-    /// Lets something happen, one millisecond later, and gives what has to become durable.
+    /// Handles an event, one millisecond later, and returns what has to become durable.
     pub(crate) fn handle(&mut self, event: &Event) -> Batch {
         self.pass(Duration::from_millis(1));
         let run = self.session.live_run();
@@ -111,7 +111,7 @@ impl Driven {
         self.handle(&Event::Run { run, event })
     }
 
-    /// From the decision to run to the first instruction.
+    /// Goes from the decision to run to the first instruction.
     pub(crate) fn start(&mut self) -> Batch {
         let mut batch = self.run(RunEvent::Reserved);
         batch.append(self.run(RunEvent::Started(Process { pid: 4711, fence: 7 })));

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, with a store in it.
+//! A separate folder for each test, with a store in it.
 
 use pinfold_core::{Session, Wall};
 use pinfold_store::{AuditEvent, Batch, Loaded, Options, Reader, SessionId, Store, StoredSession, Ulid};
@@ -25,7 +25,7 @@ impl Home {
         self.folder.path().join("pinfold.db")
     }
 
-    /// With a place for long answers.
+    /// Returns options with a place for long answers.
     pub(crate) fn options(&self) -> Options {
         Options { sessions: Some(self.folder().join("sessions")), ..Options::default() }
     }
@@ -38,12 +38,12 @@ impl Home {
         Reader::open(&self.path()).unwrap()
     }
 
-    /// The store's file as another program sees it.
+    /// Opens the store's file as another program would.
     pub(crate) fn raw(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
     }
 
-    /// Every file in the folder, byte for byte.
+    /// Returns every file in the folder, byte for byte.
     pub(crate) fn bytes(&self) -> BTreeMap<String, Vec<u8>> {
         let entries = std::fs::read_dir(self.folder()).unwrap().map(Result::unwrap);
         entries
@@ -56,7 +56,7 @@ pub(crate) fn id(number: u64) -> SessionId {
     SessionId(Ulid::new(1_700_000_000_000 + number, u128::from(number)))
 }
 
-/// One event that is about no session, with a number to know it by.
+/// Creates one event that is about no session, with a number to recognise it by.
 pub(crate) fn note(number: u64) -> Batch {
     let mut batch = Batch::new();
     batch.event(audit("note", i64::try_from(number).unwrap(), &[("number", Value::from(number))]));
@@ -77,7 +77,7 @@ pub(crate) fn whole(loaded: Loaded) -> StoredSession {
     }
 }
 
-/// A session without what is true only while a daemon lives.
+/// Returns a session without what is true only while a daemon lives.
 pub(crate) fn durable(session: &Session) -> Session {
     let mut durable: Session = serde_json::from_str(&serde_json::to_string(session).unwrap()).unwrap();
     durable.refill(session.inbox().waiting());

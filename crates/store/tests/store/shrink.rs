@@ -1,4 +1,4 @@
-//! Retention and the file: what was forgotten goes back to the file system, and only from files that can.
+//! Retention and the file: forgotten rows give space back to the file system, but only from files that can shrink.
 
 use crate::driven::Driven;
 use crate::home::{Home, audit, id, note};
@@ -57,7 +57,7 @@ fn what_was_forgotten_is_given_back_while_the_store_is_in_use() {
     }
     assert!(steps > 10, "a little at a time: {steps}");
     assert_eq!(reader.bytes_free().unwrap(), 0);
-    // Enough for the log to be brought into the file, which cuts that.
+    // Enough for a checkpoint, which cuts the file.
     (0..1_500).for_each(|number| drop(store.commit(note(number))));
     store.commit(note(1)).wait().unwrap();
     assert_eq!(store.trouble(), Trouble::None, "a file that was cut by ourselves is not missed");

@@ -1,11 +1,11 @@
-//! Every row carries a checksum; one that is wrong is named, and never shown.
+//! Every row carries a checksum; a row with a wrong one is named but never shown.
 
 use crate::driven::Driven;
 use crate::home::{Home, note};
 use pinfold_core::MessageId;
 use pinfold_store::{Damage, EventQuery, Loaded, OpenError, Options, Pace, ReadError, Store, Take};
 
-/// A closed store with a session, messages, a run and events.
+/// Creates a closed store with a session, messages, a run and events.
 fn filled() -> (Home, Driven) {
     let home = Home::new();
     let store = home.open();

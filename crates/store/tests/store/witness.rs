@@ -24,7 +24,7 @@ fn problem(home: &Home) -> Damage {
     problem
 }
 
-/// The files as a crash leaves them.
+/// Returns the files as a crash leaves them.
 fn crashed(batches: impl IntoIterator<Item = Batch>) -> Home {
     let (live, home) = (Home::new(), Home::new());
     let store = open(&live).unwrap();

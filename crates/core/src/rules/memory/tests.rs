@@ -1,4 +1,4 @@
-//! The rows that other programs got wrong.
+//! Table tests of cases that other programs got wrong.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Forgetting: a bounded number of rows for a bounded time in each step, and what it leaves is noted with it.
+//! Forgetting: a bounded number of rows for a bounded time in each step, with a note of what went.
 
 use super::{Applied, Applier, insert_made};
 use crate::commit_error::CommitError;
@@ -23,7 +23,7 @@ const PIECE: u64 = 16;
 /// Pages between two looks at the clock.
 const PAGES: u64 = 16;
 
-/// So many of the newest runs stay, and those of an archived session.
+/// This many of the newest runs stay, and all runs of an archived session.
 const OLD_RUNS: &str = "SELECT number, ended_at FROM runs WHERE session = ?1
      AND number < (SELECT number FROM runs WHERE session = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)
      AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
@@ -32,7 +32,8 @@ const OLD_MESSAGE: &str = "WHERE id = ?1 AND session = ?2 AND state = 'done' AND
      AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?2)";
 const SET: &str = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
 
-/// An event as far as it matters here. What cannot be read of a damaged one is taken for old, and for nobody's.
+/// The part of an event that matters here. Where a damaged one cannot be read, it counts as old and as
+/// belonging to no session.
 struct Passed {
     seq: u64,
     at: i64,
@@ -66,13 +67,13 @@ impl Applier<'_> {
         self.count(tally)
     }
 
-    /// Some of what was forgotten is told.
+    /// Notes that some of what was forgotten was reported.
     pub(super) fn told(&mut self, at: Wall, told: Tally) -> Applied {
         let Untold { tally, .. } = self.untold()?;
         self.put_untold(Untold { tally: tally.minus(told), told_at: Some(at) })
     }
 
-    /// Moves pages from the end of the file into its unused room.
+    /// Moves pages from the end of the file into its free space.
     pub(super) fn give_back(&mut self, within: Duration) -> Applied {
         let clock = Clock::new(within);
         let failed = |source| commit_error(self.path, source);
@@ -95,8 +96,8 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// Passes over events from the number on from which all are there, and moves that number on. What stays of a session
-    /// below it is never more than [`KEPT_EVENTS`], as of the last of its events that was passed.
+    /// Passes over events, beginning at the number from which on all exist, and moves that number on. Below
+    /// it never more than [`KEPT_EVENTS`] of a session stay, counted from the last of its events that was passed.
     fn prune_events(&mut self, prune: &Prune, keep: NonZeroU64) -> Result<Tally, CommitError> {
         let clock = Clock::new(prune.within);
         let Some(from) = self.complete_from()? else { return Ok(Tally::default()) };
@@ -124,7 +125,7 @@ impl Applier<'_> {
         Ok(Tally { events, ..Tally::default() })
     }
 
-    /// Passes over one event: how many went.
+    /// Passes over one event; returns how many were removed.
     fn pass(
         &self,
         event: &Passed,
@@ -150,7 +151,7 @@ impl Applier<'_> {
         Ok(gone)
     }
 
-    /// The oldest event of a session that stays; of one that is not there any more none does.
+    /// Returns the oldest event of a session that stays; for a session that no longer exists none does.
     fn floor_of(&self, session: &str) -> Result<u64, CommitError> {
         let there: Option<i64> = self.one("SELECT 1 FROM sessions WHERE id = ?1", [session])?;
         if there.is_none() {
@@ -165,7 +166,7 @@ impl Applier<'_> {
         Ok(self.execute(sql, params![session, before])? as u64)
     }
 
-    /// Events that stayed for the sake of a session go with it, if they were passed over.
+    /// Forgets events that stayed only because of this session, if they were passed over.
     pub(super) fn forget_kept_events(&mut self, id: SessionId) -> Applied {
         let Some(passed) = self.complete_from()? else { return Ok(()) };
         let events = self.forget_of(&id.to_string(), passed)?;
@@ -211,7 +212,7 @@ impl Applier<'_> {
         for id in ids.iter().take(PRUNE_AT_ONCE as usize) {
             seen += 1;
             gone += u64::from(self.prune_message(session, *id, prune.before)?);
-            // A text may be long, so each of them is a piece.
+            // A text may be long, so the clock is read after each.
             if clock.is_up() {
                 break;
             }
@@ -220,7 +221,7 @@ impl Applier<'_> {
         Ok(Tally { messages: gone, ..Tally::default() })
     }
 
-    /// Forgets a message, and keeps its key. One that is damaged stays, and is named where it is read.
+    /// Forgets a message, and keeps its key. A damaged one stays, and is named where it is read.
     fn prune_message(&mut self, session: SessionId, id: Ulid, before: Wall) -> Result<bool, CommitError> {
         let (of, message) = (session.to_string(), id.to_string());
         let sql = format!("{} {OLD_MESSAGE}", *MESSAGE);
@@ -250,7 +251,7 @@ impl Applier<'_> {
         spent.map(drop).map_err(|source| commit_error(self.path, source))
     }
 
-    /// A key that stands for a message that was forgotten is as taken as any other.
+    /// Refuses a key that stands for a forgotten message: it is as taken as any other.
     pub(super) fn refuse_spent(&self, session: &str, key: &str) -> Applied {
         let sql = "SELECT 1 FROM keys WHERE session = ?1 AND key = ?2";
         let spent: Option<i64> = self.one(sql, [session, key])?;
@@ -273,7 +274,7 @@ impl Applier<'_> {
         self.execute(SET, params!["pruned", text]).map(drop)
     }
 
-    /// Notes what a step forgot, with the step.
+    /// Notes what a step forgot, together with the step.
     fn count(&mut self, tally: Tally) -> Applied {
         if tally.rows() == 0 {
             return Ok(());

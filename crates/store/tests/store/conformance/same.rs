@@ -1,4 +1,4 @@
-//! Two back-ends that are told the same answer the same, to the last field.
+//! Two back-ends that are given the same batches answer the same, to the last field.
 
 use super::property::Dice;
 use super::retention::prune;
@@ -20,7 +20,7 @@ const STATES: [Option<MessageState>; 5] = [
     Some(MessageState::Failed),
 ];
 
-/// What became of a batch, without the back-end's own words.
+/// Returns what became of a batch, without the back-end's own words.
 fn outcome(store: &Store, batch: Batch) -> String {
     match store.commit(batch).wait() {
         Ok(committed) => format!("{committed:?}"),
@@ -28,7 +28,7 @@ fn outcome(store: &Store, batch: Batch) -> String {
     }
 }
 
-/// What a daemon does now and then, whatever its sessions do.
+/// Returns what a daemon does now and then, whatever its sessions do.
 fn chore(dice: &mut Dice, driven: &Driven) -> Batch {
     let mut batch = Batch::new();
     let before = Wall(driven.now.wall.0 - i64::try_from(dice.below(2_000)).unwrap());
@@ -58,7 +58,8 @@ fn parts(reader: &Reader, query: MessageQuery, room: usize) -> Vec<Vec<pinfold_s
     all
 }
 
-/// Everything that can be asked about a session and its events, as text: places are numbered as each back-end likes.
+/// Returns everything that can be asked about a session and its events, as text: places are numbered as each
+/// back-end likes.
 fn everything(reader: &Reader, id: SessionId, young: Wall) -> Vec<String> {
     let mut all = vec![
         format!("{:?}", reader.sessions().unwrap()),

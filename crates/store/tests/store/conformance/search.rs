@@ -10,7 +10,7 @@ use pinfold_store::{AuditEvent, Batch, Reader, SessionId, Step, Store, Ulid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The words of a message's way, and the event that tells of it.
+/// Creates a step of a message with its text, and the event about it.
 fn says(session: SessionId, number: u128, change: MessageChange, words: &str) -> Batch {
     let queued = matches!(change, MessageChange::Queued { .. });
     let (kind, at) = if queued { ("message_queued", number) } else { ("message_done", number + 1) };
@@ -90,7 +90,7 @@ fn wanted(text: &str) -> Wanted {
     Wanted { words: Words::new(text), within: None, limit: 20 }
 }
 
-/// Takes everything in.
+/// Indexes everything.
 fn followed(ground: &Ground, reader: &Reader) -> Follower {
     let mut follower = Follower::open(&ground.beside("search.db"), &**reader).unwrap();
     while follower.step(&**reader).unwrap() == Stepped::More {}
@@ -99,7 +99,7 @@ fn followed(ground: &Ground, reader: &Reader) -> Follower {
     follower
 }
 
-/// What is found with an index, which is the same as without one.
+/// Returns what is found with an index, which is the same as without one.
 fn found(ground: &Ground, store: &Store, wanted: &Wanted) -> Vec<Hit> {
     let reader = store.reader().unwrap();
     drop(followed(ground, &reader));
@@ -219,7 +219,7 @@ fn an_old_store_is_taken_in_step_by_step_and_it_is_said_how_far(ground: &Ground)
         assert!(now.done >= before.done && now.done <= now.total, "{now:?}");
         (before, steps) = (now, steps + 1);
         if steps == 3 {
-            // It goes on where it was.
+            // It continues where it was.
             drop(follower);
             follower = Follower::open(&ground.beside("search.db"), &*reader).unwrap();
             store.commit(sent(1, 999, "quite new")).wait().unwrap();
@@ -276,7 +276,7 @@ fn what_stands_on_an_older_shelf_is_found_and_removed_too(ground: &Ground) {
     assert_eq!(sought("n1", Some(1)), <[i64; 0]>::default());
 }
 
-/// A file that was put in the place of ours, beside a log of ours, is not taken for ours.
+/// A file that was put in the place of ours, beside a log of ours, is not mistaken for ours.
 fn a_file_in_the_place_of_the_index_is_noticed(ground: &Ground) {
     let store = filled(ground);
     let reader = store.reader().unwrap();
@@ -306,7 +306,7 @@ fn damage_that_is_met_while_seeking_is_told_and_everything_is_read(ground: &Grou
     let path = ground.beside("search.db");
     let index = Index::open(&path).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // The pages of the words; the first ones say what is in the file.
+    // The pages of the words; the first pages describe the file.
     bytes[8192..].fill(0x55);
     std::fs::write(&path, bytes).unwrap();
     let damaged = search(&*reader, Some(&index), &names(&reader), &wanted("login")).unwrap();
