@@ -1,4 +1,4 @@
-//! How many decisions the core makes in a second, on one core.
+//! How many decisions the core makes per second, on one processor core.
 
 use crate::table::{Table, median};
 use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, Shim, TurnEnd};
@@ -9,7 +9,7 @@ use pinfold_core::{
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Calls of `handle` in one round; rounds of the workloads take turns.
+/// Calls of `handle` in one round; the workloads take turns.
 const CALLS: u32 = 400_000;
 const ROUNDS: usize = 7;
 const MUST: f64 = 1_000_000.0;
@@ -46,7 +46,7 @@ pub(crate) fn run() {
     table.print();
 }
 
-/// Seconds for one round of calls, the making of the events included.
+/// Returns the seconds for one round of calls, including making the events.
 fn round(mode: Mode, workload: Workload) -> f64 {
     let mut session = Session::new(Spec::new(mode));
     let mut now = Now { wall: Wall(1_700_000_000_000), boot: Boot(1_000_000), ..Now::default() };
@@ -64,7 +64,7 @@ fn of_run(session: &Session, event: RunEvent) -> Event {
     Event::Run { run: session.live_run().unwrap_or(RunNumber(0)), event }
 }
 
-/// Brings a run up, or nothing where it runs.
+/// Returns the next event towards a running session; `None` if it runs.
 fn bring_up(session: &Session) -> Option<Event> {
     use pinfold_core::State;
     let starting = session.state() == State::Starting;

@@ -1,4 +1,4 @@
-//! Many readers of what happens, while it happens: how long `ls` takes beside them, and whether each was told everything.
+//! Many readers of the feed: how long `ls` takes meanwhile, and whether each reader was told everything.
 
 use crate::messages::{Home, millis};
 use crate::table::{Table, median, part};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 const READERS: usize = 200;
 const CHANGES_A_SECOND: u32 = 50;
-/// Ten seconds: some hundreds of `ls`, so that the 99 % are a few values and not one.
+/// Ten seconds: some hundreds of `ls`, so that the 99th percentile is not a single value.
 const CHANGES: u32 = 500;
-/// `ls` must not take longer, in milliseconds.
+/// Most that `ls` may take, in milliseconds.
 const MUST: f64 = 20.0;
-/// Readers that have not been told everything by then are behind.
+/// Readers that have not been told everything by then have fallen behind.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run() {
@@ -33,7 +33,7 @@ pub(crate) fn run() {
     table.print();
 }
 
-/// The feed, where this daemon has one; the events from now on, where it does not.
+/// Returns the address of the feed if this daemon has one, else of the events from now on.
 fn address(client: &Client) -> String {
     let document: Value = client.get("/v1/openapi.json").unwrap();
     if document["paths"]["/v1/feed"].is_object() {
@@ -54,7 +54,7 @@ fn change(home: &Home) {
     }
 }
 
-/// How long each `ls` takes, as a process, for as long as something goes on.
+/// Returns how long each `ls` takes, as a process, while `work` goes on.
 fn beside(home: &Home, work: impl FnOnce() + Send) -> Vec<f64> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -103,7 +103,7 @@ impl Readers {
         Readers { told }
     }
 
-    /// Waits until every reader has been told of every change; how long that took.
+    /// Waits until every reader has been told of every change; returns how long that took.
     fn until_all_know(&self) -> Duration {
         let begun = Instant::now();
         let behind =

@@ -33,7 +33,7 @@ fn microseconds(each: Duration) -> f64 {
     each.as_secs_f64() * 1e6
 }
 
-/// The middle of many short batches, in which the two take turns: both meet the same noise.
+/// Returns the medians of many short batches, in which the two take turns, so that both meet the same noise.
 fn take_turns(mut ours: impl FnMut(), mut peer: impl FnMut()) -> (f64, f64) {
     let mut measured = (Vec::new(), Vec::new());
     for _ in 0..BATCHES {
@@ -195,7 +195,7 @@ fn contenders(who: &str, root: &Path) -> Vec<u64> {
     counts.collect()
 }
 
-/// One contender: takes the lock as often as it can and prints how often that was.
+/// One contender: takes the lock as often as it can, and prints how often that was.
 pub(crate) fn contend(who: &str, root: &Path, seconds: u64) {
     let folder = Folder::open(root.join("locks")).unwrap();
     let (resource, request) = (Resource::Key("contended".into()), Request::default());

@@ -15,14 +15,14 @@ const WAKES: usize = 100;
 
 /// Reads a line and answers at once.
 const ECHO: &str = "while IFS= read -r line; do echo \"PINFOLD_DONE $line\"; done";
-/// Reads and says nothing.
+/// Reads and prints nothing.
 const READER: &str = "exec cat >/dev/null";
 
-/// A home with a daemon, which goes down with it.
+/// A home with a daemon, which is stopped with it.
 pub(crate) struct Home {
     folder: tempfile::TempDir,
     pub(crate) client: Client,
-    /// What every command is started with beside the usual.
+    /// Variables for every command, besides the usual ones.
     variables: Vec<(String, String)>,
 }
 
@@ -43,7 +43,7 @@ impl Home {
         self.folder.path()
     }
 
-    /// Where the daemon keeps everything.
+    /// Returns the folder in which the daemon keeps everything.
     pub(crate) fn state(&self) -> PathBuf {
         self.path().join("home")
     }
@@ -68,7 +68,8 @@ impl Home {
         self.say(&[&chat[..], &["sh", "-c", script]].concat());
     }
 
-    /// Sends one message; how long it took, in milliseconds, until it was durable or, waiting, settled.
+    /// Sends one message; returns how long it took, in milliseconds, until it was durable or, with a wait,
+    /// settled.
     fn send(&self, name: &str, wait: &str) -> f64 {
         let begun = Instant::now();
         let path = format!("/v1/sessions/{name}/messages{wait}");
@@ -78,7 +79,7 @@ impl Home {
         millis(took)
     }
 
-    /// So many messages by so many senders, each with a session of its own where there are several.
+    /// Sends this many messages from this many senders, each with its own session if there are several.
     fn sends(
         &self,
         senders: usize,
@@ -155,7 +156,7 @@ fn wake(home: &Home, table: &mut Table) {
     row(table, "delivered, from parked", (times, begun.elapsed()));
 }
 
-/// A full inbox: to fill it, to start a daemon with it, to work it off.
+/// A full inbox: filling it, starting a daemon with it, working it off.
 fn many(home: &Home, table: &mut Table) {
     home.chat("full", "done", "1h", ECHO);
     home.say(&["stop", "full"]);

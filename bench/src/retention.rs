@@ -1,5 +1,5 @@
-//! Retention: how large a file becomes that is written to without end, how long its steps take, and what verbs cost with
-//! few events and with many.
+//! Retention: how large a file grows that is written to without end, how long its steps take, and what verbs
+//! cost with few events and with many.
 
 use crate::messages::{Home, millis};
 use crate::table::{Table, median, part};
@@ -14,22 +14,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const EVENTS: u64 = 10_000_000;
-/// What the database may have, so that most of what is written has to go again.
+/// The database's size limit, so that most of what is written has to be removed again.
 const SIZE: u64 = 64 << 20;
 const SESSIONS: u64 = 20;
-/// Events in one batch, and batches on their way at once.
+/// Events in one batch, and batches in flight at once.
 const IN_BATCH: u64 = 100;
 const UNDER_WAY: usize = 8;
-/// As the daemon does it.
+/// Like the daemon.
 const SWEPT_AFTER: u64 = 5_000;
 /// How often each verb is called.
 const CALLS: usize = 30;
 const STARTS: usize = 7;
-/// Enough steps for a steady tail,
+/// Enough steps for a steady tail.
 const ALONE: usize = 500;
-/// unless the disk is slow.
+/// Time limit for those steps, in case the disk is slow.
 const LONGEST: Duration = Duration::from_secs(30);
-/// A file of a version before files could shrink, without anything in it that matters.
+/// A file of a version before files could shrink; its content does not matter.
 const OLD: &[u8] = include_bytes!("../../crates/store/tests/fixtures/v5.db");
 
 pub(crate) fn run(events: Option<u64>) {
@@ -46,7 +46,7 @@ fn now() -> Wall {
     Wall(i64::try_from(since.as_millis()).unwrap())
 }
 
-/// Events as a crash loop leaves them.
+/// Makes events such as a crash loop leaves.
 fn batch(count: u64, of: impl Fn(u64) -> Option<SessionId>) -> Batch {
     let mut batch = Batch::new();
     for number in 0..count {
@@ -72,7 +72,7 @@ fn create(store: &Store) {
     store.commit(batch).wait().unwrap();
 }
 
-/// One sweep, as the daemon does it: how long each of its steps took.
+/// Does one sweep, as the daemon does; returns how long each step took.
 fn sweep(store: &Store, reader: &Reader, mut between: impl FnMut()) -> Vec<f64> {
     let limits = Limits { size: Some(SIZE), ..Limits::default() };
     let (mut sweep, mut took) = (Sweep::new(limits), Vec::new());
@@ -86,14 +86,14 @@ fn sweep(store: &Store, reader: &Reader, mut between: impl FnMut()) -> Vec<f64> 
     took
 }
 
-/// What the machine takes for the least that can be committed.
+/// Returns how long the machine takes for the smallest commit.
 fn one_event(store: &Store) -> f64 {
     let begun = Instant::now();
     store.commit(batch(1, |_| Some(session(0)))).wait().unwrap();
     millis(begun.elapsed())
 }
 
-/// The middle, the 99 % and the longest.
+/// Formats the median, the 99th percentile and the longest.
 fn spread(times: &[f64]) -> String {
     let [middle, tail, longest] = [0.5, 0.99, 1.0].map(|share| part(times.to_vec(), share));
     format!("{middle:.2} / {tail:.2} / {longest:.2} ms")
@@ -128,7 +128,7 @@ fn grow(events: u64) {
     row("complete from event", left.seq.to_string());
     row("commits of 100 events beside it: median / 99 % / longest", spread(&commits));
     row("steps beside the writer, with their wait", spread(&beside));
-    // Nobody else writes: what a step costs itself, beside what anything costs on this machine.
+    // With no other writer: the cost of a step itself, beside that of the smallest commit.
     let before: Vec<f64> = (0..ALONE).map(|_| one_event(&store)).collect();
     let (mut between, begun) = (Vec::new(), Instant::now());
     alone.clear();
@@ -142,7 +142,8 @@ fn grow(events: u64) {
     table.print();
 }
 
-/// What it costs that a file can shrink: commits into a new one, and into one of an earlier version, in memory and on disk.
+/// What it costs that a file can shrink: commits into a new one, and into one of an earlier version, in
+/// memory and on disk.
 fn shrinkable() {
     println!(
         "\ncommits a second into a file that can shrink, and into one of an earlier version that cannot"
@@ -171,7 +172,7 @@ fn shrinkable() {
     table.print();
 }
 
-/// The largest size that was seen, and how long each batch took.
+/// Writes events; returns the largest size that was seen, and how long each batch took.
 fn write(store: &Store, events: u64) -> (u64, Vec<f64>) {
     let reader = store.reader().unwrap();
     let (mut largest, mut under_way, mut took) = (0, VecDeque::<(Instant, Ticket)>::new(), Vec::new());
@@ -201,7 +202,7 @@ fn sweep_beside(store: &Store, over: &AtomicBool) -> Vec<f64> {
             swept = seq;
             took.extend(sweep(store, &reader, || ()));
         }
-        // Whoever writes does not say when.
+        // The writer does not say when it is done.
         std::thread::sleep(Duration::from_millis(5));
     }
     took

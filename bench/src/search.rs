@@ -1,5 +1,5 @@
-//! Full text over a hundred thousand messages: how long a search takes, and how long each step of the index does. Beside the time
-//! that passed stands that of the processor, which other work on the machine changes less.
+//! Full-text search over a hundred thousand messages: how long a search takes, and each step of the index.
+//! Processor time is shown too, because other work on the machine changes it less.
 
 use crate::messages::millis;
 use crate::table::part;
@@ -52,7 +52,7 @@ pub(crate) fn run() {
     seek(&store, &path, &names);
 }
 
-/// Each kind of search, as often as it takes to know.
+/// Makes each kind of search, often enough for a steady result.
 fn seek(store: &Store, path: &Path, names: &[Named]) {
     let one = Some([names[7].id].into());
     let rows = [
@@ -84,7 +84,7 @@ fn seek(store: &Store, path: &Path, names: &[Named]) {
     }
 }
 
-/// What this thread has taken of the processor.
+/// Returns the processor time of this thread.
 fn processor() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
@@ -118,7 +118,7 @@ fn fill(store: &Store) -> Vec<Named> {
     names
 }
 
-/// Words that differ from message to message, in a way that does not change from run to run.
+/// Words that differ between messages, but not between runs.
 fn say(batch: &mut Batch, number: u64) {
     let mut seed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut text = format!("common also needle{number}");

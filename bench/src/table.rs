@@ -1,6 +1,6 @@
 //! Prints measurements in columns.
 
-/// Rows of text, printed with aligned columns when the last one is known.
+/// Rows of text, printed with aligned columns once the last one is known.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -15,7 +15,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// A row of one measured value beside its peer, and what it must not exceed.
+    /// Adds a row with a value of ours beside its peer's, and what it must not exceed.
     pub(crate) fn compare(&mut self, what: &str, ours: f64, peer: f64, unit: &str, must: &str) {
         let value = |value: f64| format!("{value:.2} {unit}");
         self.row([what.to_owned(), value(ours), value(peer), format!("{:.2}", ours / peer), must.to_owned()]);
@@ -34,12 +34,12 @@ impl Table {
     }
 }
 
-/// The middle value.
+/// Returns the median.
 pub(crate) fn median(values: Vec<f64>) -> f64 {
     part(values, 0.5)
 }
 
-/// The value that this part of all values does not exceed.
+/// Returns the value that this share of all values does not exceed.
 pub(crate) fn part(mut values: Vec<f64>, part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values[((values.len() as f64 * part) as usize).min(values.len() - 1)]

@@ -1,5 +1,5 @@
-//! Many agents that talk at once, each with a tape: what daemon and shims cost, how far the daemon is behind, and how long
-//! others wait.
+//! Many agents that talk at once, each with a tape: what daemon and shims cost, how far the daemon lags, and
+//! how long other clients wait.
 
 use crate::messages::{Home, millis};
 use crate::table::{Table, median, part};
@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Lines of each agent in a second.
+/// Lines per second of each agent.
 const RATE: u64 = 20;
-/// All turns have begun and ended within this, beside what they take.
+/// All turns begin and end within this time, plus their own length.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// `ls` is called so often.
+/// How often `ls` is called.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(sessions: usize, seconds: u64) {
@@ -65,7 +65,7 @@ fn create(home: &Home, sessions: usize) {
     });
 }
 
-/// Waits until all messages are in a state.
+/// Waits until this many messages are in a state.
 fn settle(home: &Home, state: &str, count: usize, limit: Duration) {
     let begun = Instant::now();
     while gauge(home, "pinfold_messages", &[("state", state)]) < count as f64 {
@@ -95,10 +95,10 @@ fn gauge(home: &Home, name: &str, labels: &[(&str, &str)]) -> f64 {
         .sum()
 }
 
-/// What stands at one moment.
+/// The counters at one moment.
 struct Taken {
     commits: f64,
-    /// Upper bounds of how far the daemon was behind, and how often at most so far.
+    /// Upper bounds of the daemon's lag, each with how often it was at most that so far.
     lags: Vec<(String, f64)>,
     daemon: Process,
     shims: Process,
@@ -130,7 +130,7 @@ impl Taken {
         }
     }
 
-    /// The bound that a share of all lags since another moment does not exceed.
+    /// Returns the bound that this share of all lags since another moment does not exceed.
     fn lag_since(&self, first: &Taken, share: f64) -> String {
         let counts = self.lags.iter().zip(&first.lags).map(|((bound, now), (_, then))| (bound, now - then));
         let counts: Vec<_> = counts.collect();
@@ -168,14 +168,14 @@ fn idle() -> f64 {
     figures.map(|figure| figure.parse::<f64>().unwrap()).sum::<f64>() * 10.0
 }
 
-/// What is its own: pages of the program are shared by all.
+/// Returns a process's private memory; the program's pages are shared by all.
 pub(crate) fn memory_of(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let own = rollup.lines().filter(|line| line.starts_with("Private_"));
     own.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>() << 10
 }
 
-/// Whoever keeps the agents that were started with this word.
+/// Returns the shims of the agents that were started with this word.
 fn shims(mark: &str) -> Vec<u32> {
     let pids = std::fs::read_dir("/proc")
         .unwrap()

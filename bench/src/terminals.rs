@@ -1,5 +1,5 @@
-//! Terminals: how soon an attach shows the screen, how long a key takes there and back, how fast a flood goes by.
-//! Beside tmux, dtach and abduco, whichever are here, in the same run.
+//! Terminals: how soon an attach shows the screen, how long a key takes there and back, how fast a flood
+//! passes. Beside tmux, dtach and abduco, as far as they are installed, in the same run.
 
 use crate::table::{Table, median, part};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -56,7 +56,7 @@ pub(crate) fn run() {
     );
 }
 
-/// Lines as programs print them, with colours and characters of two columns.
+/// Writes lines as programs print them, with colours and wide characters.
 fn write_flood(path: &Path) {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
     let mut written = 0;
@@ -79,7 +79,7 @@ impl Keeper {
         }
     }
 
-    /// Whether it shows what was printed before somebody attached.
+    /// Returns whether it shows what was printed before a client attached.
     fn repaints(self) -> bool {
         matches!(self, Keeper::Pinfold | Keeper::Tmux)
     }
@@ -196,7 +196,7 @@ impl Bench {
     }
 }
 
-/// Ends the `cat` that echoes: it works in our own folder, and nobody else does.
+/// Ends the `cat` that echoes: it is the only one that runs in our own folder.
 fn end_by_name(root: &Path) {
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
@@ -220,7 +220,7 @@ impl Tty {
         Tty::start_at(command, 24, 80)
     }
 
-    /// A terminal of another size.
+    /// Starts a command on a terminal of another size.
     #[expect(unsafe_code, reason = "a child takes its terminal between fork and exec")]
     pub(crate) fn start_at(mut command: Command, ws_row: u16, ws_col: u16) -> Tty {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

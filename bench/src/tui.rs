@@ -1,5 +1,5 @@
-//! The terminal UI among a thousand sessions of which fifty change each second: what it and the daemon cost, how often it
-//! paints, how long a key takes to a frame; and how often it wakes where nothing happens.
+//! The terminal UI among a thousand sessions of which fifty change each second: what it and the daemon cost,
+//! how often it paints, how long a key takes to a frame; and how often it wakes when nothing happens.
 
 use crate::messages::Home;
 use crate::table::{Table, median, part};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 1000;
 const CHANGES_A_SECOND: u32 = 50;
-/// Keys are typed so far apart: nobody types faster for long.
+/// The pause between keys; people do not type faster for long.
 const PAUSE: Duration = Duration::from_millis(60);
 const KEYS: usize = 300;
-/// Wake-ups are counted for so long where nothing runs, and where something does.
+/// How long wake-ups are counted while nothing runs, and while something does.
 const STILL: Duration = Duration::from_secs(30);
 const RUNNING: Duration = Duration::from_secs(60);
-/// What a frame begins with.
+/// The beginning of a frame.
 const FRAME: &[u8] = b"\x1b[?2026h";
 
 pub(crate) fn run() {
@@ -25,7 +25,7 @@ pub(crate) fn run() {
     for number in 0..SESSIONS {
         let body = json!({ "name": format!("session-{number:04}"), "mode": "on-demand", "command": ["/bin/cat"], "dir": "/", "dir_lock": false });
         _ = home.client.post::<Value>("/v1/sessions", &body).unwrap();
-        // What is stopped queues a message as one durable change, and starts nothing.
+        // A stopped session queues a message as one durable change, and starts nothing.
         _ = home.client.post::<Value>(&format!("/v1/sessions/session-{number:04}/stop"), &json!({})).unwrap();
     }
     let daemon = home.client.get::<Value>("/v1/status").unwrap()["pid"].as_u64().unwrap();
@@ -84,7 +84,8 @@ fn change(home: &Home, over: &AtomicBool) {
     }
 }
 
-/// Types up and down; how long each key took to a frame, how many frames came, and what that cost in milliseconds.
+/// Types up and down; returns how long each key took to a frame, how many frames came, and what that cost in
+/// milliseconds.
 fn typed(tty: &Tty, pids: [u64; 2]) -> (Vec<f64>, usize, Duration, [f64; 2]) {
     let (begun, before) = (Instant::now(), pids.map(cpu));
     let (mut times, mut frames) = (Vec::new(), 0);
@@ -95,7 +96,7 @@ fn typed(tty: &Tty, pids: [u64; 2]) -> (Vec<f64>, usize, Duration, [f64; 2]) {
         }
         let pressed = Instant::now();
         tty.write(if number % 20 < 10 { b"j" } else { b"k" });
-        // The selection moves: the frame that follows the key paints it, whatever else it paints.
+        // The selection moves, so the frame after the key paints it, whatever else it paints.
         let mut painted = 0;
         while painted == 0 {
             painted = count(&tty.read(Duration::from_secs(5)).expect("a frame"));
@@ -111,7 +112,7 @@ fn count(bytes: &[u8]) -> usize {
     bytes.windows(FRAME.len()).filter(|part| *part == FRAME).count()
 }
 
-/// The time that a process has spent, in milliseconds.
+/// Returns the processor time of a process, in milliseconds.
 fn cpu(pid: u64) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -126,7 +127,7 @@ fn memory(pid: u64) -> String {
     line.split_ascii_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
-/// How often the threads of a process were put to sleep while nobody typed: each is a wake-up.
+/// Returns how often the threads of a process went to sleep while nothing was typed; each is a wake-up.
 fn still(tty: &Tty, pid: u64, time: Duration) -> u64 {
     tty.quiet();
     let before = switches(pid);

@@ -1,4 +1,4 @@
-//! Claude Code without pinfold: the same process, driven by the measuring program itself.
+//! Claude Code without pinfold: the same process, driven by this program itself.
 
 use crate::messages::millis;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// As the preset has it.
+/// The arguments of the preset.
 const WORDS: [&str; 9] = [
     "-p",
     "--input-format",
@@ -47,7 +47,7 @@ impl Bare {
         self.says.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// The next line of a type.
+    /// Returns the next line of a type.
     fn until(&mut self, kind: &str) -> Value {
         loop {
             let line = self.hears.next().unwrap().unwrap();
@@ -58,7 +58,7 @@ impl Bare {
         }
     }
 
-    /// One turn; how long it took until its result was read, in milliseconds.
+    /// Makes one turn; returns how long it took until its result was read, in milliseconds.
     pub(crate) fn turn(&mut self, text: &str) -> f64 {
         self.count += 1;
         let uuid = format!("00000000-0000-4000-9000-{:012}", self.count);

@@ -1,4 +1,4 @@
-//! As many Claude Codes as fit, with messages flowing: the daemon's memory stays as it is, and no turn is lost.
+//! As many Claude Codes as fit, with messages flowing: the daemon's memory stays flat, and no turn is lost.
 
 use super::{Person, by_http, new_session};
 use crate::messages::Home;
@@ -8,13 +8,14 @@ use serde_json::Value;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// All of them together may have so much memory of their own.
+/// Private memory that all of them may use together.
 const ROOM: u64 = 12 << 30;
 /// Fewer are not a crowd.
 const FEWEST: usize = 10;
-/// So many are started at once.
+/// How many are started at once.
 const STARTERS: usize = 2;
-/// The daemon's memory may grow by so much between the first turn of all and the last: what is freed is not given back at once.
+/// How much the daemon's memory may grow between the first turn of all and the last; freed memory is not
+/// returned at once.
 const GROWTH: u64 = 8 << 20;
 
 pub(crate) fn run(length: Duration, most: usize) {
@@ -56,7 +57,7 @@ pub(crate) fn run(length: Duration, most: usize) {
     assert!(last < first + GROWTH, "the daemon's memory grew");
 }
 
-/// Starts a session with its first turn; the memory of its agent.
+/// Starts a session with its first turn; returns the memory of its agent.
 fn start(home: &Home, person: &Person, number: usize) -> u64 {
     let name = name(number);
     new_session(home, &name, &person.dir(&name));
@@ -69,7 +70,7 @@ fn name(number: usize) -> String {
     format!("agent-{number}")
 }
 
-/// Each gets one message after the other; how long each took, in milliseconds.
+/// Sends each session one message after the other; returns how long each took, in milliseconds.
 fn flow(home: &Home, count: usize, length: Duration) -> Vec<f64> {
     let until = Instant::now() + length;
     std::thread::scope(|scope| {

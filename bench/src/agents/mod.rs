@@ -1,5 +1,5 @@
-//! Real Claude Codes: what pinfold adds to a turn, and what a crowd of them costs its daemon. `claude` is taken from the PATH;
-//! the model is on the loopback, so no account is needed.
+//! Real Claude Codes: what pinfold adds to a turn, and what a crowd of them costs its daemon. `claude` is
+//! taken from the PATH; the model is on the loopback, so no account is needed.
 
 mod bare;
 mod crowd;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Enough for a steady middle: a turn of Claude Code takes some tens of milliseconds, and moves by as much.
+/// Enough for a steady median: a turn of Claude Code takes some tens of milliseconds, and varies by as much.
 const TURNS: usize = 120;
-/// The first ones are slower, for everybody.
+/// The first turns are slower, with and without pinfold.
 const WARM: usize = 6;
-/// Every order of three.
+/// Every order of the three ways.
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-/// What pinfold may add to a turn.
+/// Most that pinfold may add to a turn, in milliseconds.
 const MUST_MS: f64 = 5.0;
 
 pub(crate) fn run(seconds: u64, most: usize) {
@@ -27,7 +27,7 @@ pub(crate) fn run(seconds: u64, most: usize) {
     crowd::run(Duration::from_secs(seconds), most);
 }
 
-/// A person's home in which Claude Code finds everything as after its first start, and the model.
+/// A user's home in which Claude Code finds everything as after its first start, and the model.
 struct Person {
     folder: tempfile::TempDir,
     model: Model,
@@ -64,12 +64,12 @@ impl Person {
     }
 }
 
-/// Makes a session of Claude Code that is not parked meanwhile.
+/// Makes a session of Claude Code that is not parked during the measurement.
 fn new_session(home: &Home, name: &str, dir: &Path) {
     home.say(&["new", name, "--agent", "claude", "--idle", "1h", "--dir", &dir.display().to_string()]);
 }
 
-/// One message by the program of a person, who waits for its answer.
+/// Sends one message with the command line, and waits for its answer.
 fn by_command(home: &Home, name: &str, text: &str) -> f64 {
     let begun = Instant::now();
     let output = home.command(&["send", name, text, "--wait"]).output().unwrap();
@@ -93,7 +93,7 @@ fn by_http(home: &Home, name: &str, text: &str) -> f64 {
     millis(took)
 }
 
-/// The same process kind, driven by hand and by pinfold, in turns.
+/// Measures the same kind of process, driven directly and by pinfold, alternately.
 fn overhead() {
     let person = Person::new();
     let home = Home::with(person.variables());
@@ -103,7 +103,7 @@ fn overhead() {
     let mut bare = Bare::start(&person.variables(), &person.dir("without"));
     let mut times: [Vec<f64>; 3] = Default::default();
     for turn in 0..WARM + TURNS {
-        // In every order equally often: what a turn leaves to do falls on the next one.
+        // Every order equally often, because the work that a turn leaves behind falls on the next one.
         for way in ORDERS[turn % ORDERS.len()] {
             let text = |how: &str| format!("TURN-{how}{turn}");
             let took = match way {

@@ -1,4 +1,5 @@
-//! A model on the loopback: it answers at once with the newest word `TURN-…` that it is shown, and counts how often each was the newest.
+//! A model on the loopback: it answers at once with the newest word `TURN-…` that it is shown, and counts how
+//! often each was the newest.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,14 +20,14 @@ impl Model {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let seen = Arc::clone(&seen);
-                // Whoever hangs up in the middle has been stopped.
+                // A client that hangs up in the middle was stopped.
                 std::thread::spawn(move || _ = serve(&stream, &seen));
             }
         });
         model
     }
 
-    /// How many turns it saw; each of them once.
+    /// Returns how many turns it saw, and checks that it saw each once.
     pub(crate) fn saw_each_once(&self) -> usize {
         let seen = self.seen.lock().unwrap();
         let again: Vec<_> = seen.iter().filter(|(_, times)| **times != 1).collect();
@@ -53,7 +54,7 @@ fn serve(stream: &TcpStream, seen: &Mutex<BTreeMap<String, usize>>) -> io::Resul
     Ok(())
 }
 
-/// The path and the body of the next request.
+/// Returns the path and the body of the next request.
 fn request(lines: &mut BufReader<&TcpStream>) -> io::Result<Option<(String, Value)>> {
     let (mut first, mut length) = (String::new(), 0);
     if lines.read_line(&mut first)? == 0 {
@@ -73,7 +74,7 @@ fn request(lines: &mut BufReader<&TcpStream>) -> io::Result<Option<(String, Valu
     Ok(Some((path, serde_json::from_slice(&body).unwrap_or_default())))
 }
 
-/// The newest of the turns that are shown.
+/// Returns the newest of the turns that are shown.
 fn turn(body: &Value) -> String {
     let text = body["messages"].to_string();
     let word = text.rsplit_once("TURN-").map_or("", |(_, rest)| rest);

@@ -1,8 +1,9 @@
-//! The program that every supervisor keeps: notes when its first instruction ran and who it is, then waits for ever.
+//! The program that every supervisor keeps: records when its first instruction ran and its pid, then waits
+//! forever.
 //!
-//! `pinfold-bench-child RECORDS NUMBER`; without words, as a `run` file, the records are named by the environment
-//! and the number by its folder. Without a runtime and without memory of its own, so that it costs every supervisor
-//! the same, and little.
+//! `pinfold-bench-child RECORDS NUMBER`; without arguments, as a `run` file, the environment names the
+//! records and its folder the number. It has no runtime and no memory of its own, so that it costs every
+//! supervisor the same, and little.
 #![no_main]
 
 use libc::{c_char, c_int};
@@ -55,7 +56,7 @@ fn boot_nanoseconds() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The number that a string ends with.
+/// Returns the number that a string ends with.
 ///
 /// # Safety
 /// A string ended by zero, or null.

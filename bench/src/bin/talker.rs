@@ -1,6 +1,8 @@
-//! An agent that talks: it plays the protocol `scripted`, and prints lines at a steady pace for as long as a turn takes.
+//! An agent that talks: it plays the protocol `scripted`, and prints lines at a steady pace for as long as a
+//! turn takes.
 //!
-//! `pinfold-bench-talker SECONDS LINES_A_SECOND`, and whatever else names the one who started it.
+//! `pinfold-bench-talker SECONDS LINES_A_SECOND`, and any further words that identify the run that started
+//! it.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
 use std::io::{BufRead, Write};
@@ -27,7 +29,7 @@ fn main() {
 
 fn talk(lines: u64, pause: Duration) {
     let text = "x".repeat(120);
-    // Agents do not speak in chorus.
+    // Agents do not speak in unison.
     let begun = Instant::now() + pause * (std::process::id() % 50) / 50;
     for number in 0..lines {
         let due = begun + pause * u32::try_from(number).unwrap();

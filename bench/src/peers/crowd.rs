@@ -1,4 +1,4 @@
-//! What verbs cost among two thousand live sessions, this version beside another one.
+//! What verbs cost among two thousand live sessions, in this version and another.
 
 use super::pinfold::Pinfold;
 use super::site::{Site, kill};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const COUNT: usize = 2000;
-/// So many sessions are stopped by one command.
+/// How many sessions one command stops.
 const STOPPED: usize = 100;
 const ROUNDS: usize = 5;
 

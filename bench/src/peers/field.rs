@@ -1,4 +1,4 @@
-//! The field: who is measured, and in which column.
+//! The field: what is measured, and in which column.
 
 use super::floor::Floor;
 use super::pinfold::Pinfold;
@@ -8,7 +8,7 @@ use super::supervisor::Supervisor;
 use super::supervisord::Supervisord;
 use std::path::PathBuf;
 
-/// Who is measured beside pinfold.
+/// What is measured beside pinfold.
 #[derive(Debug)]
 pub(crate) enum Peers {
     /// Other supervisors; pm2 is in this folder.
@@ -17,12 +17,12 @@ pub(crate) enum Peers {
     Version(PathBuf),
 }
 
-/// All of them, with the column they have.
+/// Returns all supervisors, with their columns.
 pub(crate) fn all(peers: &Peers) -> Vec<(&'static str, Box<dyn Supervisor>)> {
     with_limits(peers, 0)
 }
 
-/// The same, with a memory limit for so many of pinfold's sessions.
+/// The same, with a memory limit for this many of pinfold's sessions.
 pub(crate) fn with_limits(peers: &Peers, limited: usize) -> Vec<(&'static str, Box<dyn Supervisor>)> {
     let cache = match peers {
         Peers::Others(cache) => cache,
@@ -43,7 +43,8 @@ pub(crate) fn with_limits(peers: &Peers, limited: usize) -> Vec<(&'static str, B
     ]
 }
 
-/// Those that can do without the shell of their `run` files, without it; nothing in the columns of others.
+/// Returns the supervisors that can do without the shell of their `run` files, without it; `None` in the
+/// columns of the others.
 pub(crate) fn without_shell(peers: &Peers) -> Vec<Option<Box<dyn Supervisor>>> {
     if let Peers::Version(_) = peers {
         return vec![None, None];

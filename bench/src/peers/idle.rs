@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const COUNT: usize = 1000;
-/// So many sessions of pinfold have a memory limit, so that its watchdog has something to do.
+/// How many of pinfold's sessions have a memory limit, so that its watchdog has something to do.
 const LIMITED: usize = 100;
-/// Everything has come to rest after this.
+/// Everything has settled after this time.
 const SETTLED: Duration = Duration::from_secs(10);
 /// As long as the longest interval between two readings of a watchdog.
 const WATCHED: Duration = Duration::from_secs(20);
@@ -20,11 +20,11 @@ const WATCHED: Duration = Duration::from_secs(20);
 struct Cost {
     /// Memory of all its processes, shared pages divided, in KiB.
     pss: u64,
-    /// The same of the one above all others.
+    /// The same, for the topmost process.
     first: u64,
-    /// Private memory of all others, each, in KiB.
+    /// Private memory of each other process, in KiB.
     private: Option<u64>,
-    /// Milliseconds of processor time in a second.
+    /// Milliseconds of processor time per second.
     busy: f64,
 }
 
@@ -78,14 +78,14 @@ fn memory(pid: u32, names: &[&str]) -> u64 {
     names.iter().filter_map(of).sum()
 }
 
-/// The time that all threads of these processes ran, those that have ended too.
+/// Returns the processor time of all threads of these processes, ended threads included.
 fn time_of(processes: &[u32]) -> Duration {
     processes.iter().map(|pid| time_of_one(*pid)).sum()
 }
 
 fn time_of_one(pid: u32) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // How the kernel names the clock of a process: its pid inverted, and the kind of clock.
+    // How the kernel names a process's clock: the inverted pid, and the kind of clock.
     let clock = (!pid.cast_signed() << 3) | 2;
     // SAFETY: writes one timespec, or nothing when there is no such process.
     unsafe { libc::clock_gettime(clock, &raw mut time) };

@@ -1,4 +1,5 @@
-//! kill -9 of supervisors while children run, some of which end meanwhile; then the supervisor is started again.
+//! kill -9 of supervisors while children run, some of which end meanwhile; then the supervisor is started
+//! again.
 
 use super::field::{self, Peers};
 use super::site::{Site, kill, wait_for};
@@ -10,12 +11,12 @@ use std::path::Path;
 use std::time::Duration;
 
 const COUNT: usize = 50;
-/// So many children end while nobody looks.
+/// How many children end while their supervisor is down.
 const ENDED: usize = 10;
-/// Everybody has started by then what it starts: most need a second, a scanner looks every five.
+/// By then every supervisor has started what it starts: most need a second, a scanner looks every five.
 const LATER: Duration = Duration::from_secs(8);
 
-/// Who is killed.
+/// Which processes are killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Victims {
     First,
@@ -24,10 +25,10 @@ enum Victims {
 
 /// What was seen afterwards.
 struct Seen {
-    /// Children that lived before and live now, as the only one of their number.
+    /// Children that were alive before and are now, as the only one of their number.
     kept: usize,
     doubled: usize,
-    /// Children of which none lives.
+    /// Numbers with no living child.
     missing: usize,
     known: Option<usize>,
 }
@@ -61,7 +62,7 @@ fn look(site: &Site, supervisor: &mut dyn Supervisor, victims: Victims) -> Seen 
     let known = site.births().len();
     supervisor.start(site);
     site.await_births(known, COUNT, Duration::from_millis(20));
-    // A supervisor that is killed while it starts is another measure.
+    // Killing a supervisor while it starts would be a different measurement.
     std::thread::sleep(Duration::from_secs(2));
     let (before, before_known) = (site.living(), supervisor.known_exits(site));
     let processes = supervisor.processes(site);

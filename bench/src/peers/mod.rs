@@ -23,7 +23,7 @@ use crate::table::Table;
 use field::Peers;
 use std::path::PathBuf;
 
-/// What may be measured, in the order of the table.
+/// What can be measured, in the order of the table.
 const MEASURES: [&str; 6] = ["respawn", "start", "idle", "status", "killed", "crowd"];
 
 /// Measures everything, or what is named, beside other supervisors, and prints one table.
@@ -73,14 +73,14 @@ fn columns(peers: &Peers) -> Vec<&'static str> {
     field::all(peers).into_iter().map(|(name, _)| name).collect()
 }
 
-/// A row with a cell for each supervisor.
+/// Adds a row with a cell for each supervisor.
 fn row(table: &mut Table, what: &str, cells: impl IntoIterator<Item = String>, must: &str) {
     let cells: Vec<String> = std::iter::once(what.to_owned()).chain(cells).chain([must.to_owned()]).collect();
     say(&cells.join("  "));
     table.row(cells);
 }
 
-/// Says what is being measured: a run takes minutes.
+/// Prints what is being measured, because a run takes minutes.
 fn say(what: &str) {
     eprintln!("{what}");
 }

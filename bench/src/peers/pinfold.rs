@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Short: a crash after a run of a second is the first of its streak.
+/// Short, so that a crash after a run of a second is the first of its streak.
 const CONFIG: &str = "[policy]\nstable_after = \"1s\"\n";
-/// So many sessions are created at a time, as scripts would.
+/// How many sessions are created at a time, as scripts would.
 const MAKERS: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Pinfold {
-    /// So many of the sessions have a memory limit.
+    /// How many of the sessions have a memory limit.
     pub(crate) limited: usize,
-    /// Where its binaries are, when it is not the version that was built with this program.
+    /// The folder of its binaries, if it is not the version that was built with this program.
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn sessions(site: &Site) -> Vec<Session> {
     client(site).get("/v1/sessions").unwrap()
 }
 
-/// The process from which shims are forked: the daemon's only child.
+/// Returns the process from which shims are forked: the daemon's only child.
 fn nursery(daemon: u32) -> Option<u32> {
     let threads = std::fs::read_dir(format!("/proc/{daemon}/task")).ok()?;
     let texts =

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const ROUNDS: usize = 30;
-/// A child lives longer than the second after which most supervisors do not wait.
+/// A child lives longer than a second, because most supervisors restart at once only then.
 const LIFE: Duration = Duration::from_millis(1200);
 
 /// One supervisor with one child.
@@ -35,7 +35,7 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
         for kept in &mut turns {
             kept.milliseconds.push(once(&kept.site).as_secs_f64() * 1e3);
         }
-        // Another one is first: what the pause before a round costs is not always paid by the same one.
+        // Another one goes first each time, so that the cost of the pause before a round is shared.
         turns.rotate_left(1);
     }
     for kept in usual.iter_mut().chain(&mut bare).flatten() {

@@ -6,26 +6,26 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How one of the three is called.
+/// The programs of one of the three.
 pub(crate) struct Tools {
     scanner: &'static str,
-    /// What else the scanner is told: s6 has room for 500 services unless it is asked for more.
+    /// Further arguments of the scanner: s6 has room for 500 services unless it is asked for more.
     words: &'static [&'static str],
     status: Status,
-    /// What writes down how a child ended, if anything does.
+    /// How the tool records a child's end, if it does.
     exits: Exits,
 }
 
 enum Status {
-    /// One command takes all services.
+    /// One command covers all services.
     OfAll(&'static [&'static str]),
-    /// One command takes one service.
+    /// One command covers one service.
     OfEach(&'static str),
 }
 
 enum Exits {
     NotKept,
-    /// A file beside the service, for which the tool has a reader.
+    /// A file beside the service, which the tool can read.
     Tally(&'static str),
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Scanned {
 /// What the file `run` of a service is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// A script that executes the program, as the manuals of all three have it.
+    /// A script that executes the program, as in the manuals of all three.
     Script,
-    /// The program itself, which spares a shell.
+    /// The program itself, which saves a shell.
     Program,
 }
 

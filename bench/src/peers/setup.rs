@@ -1,14 +1,14 @@
-//! Gets what is measured: builds pinfold, and installs the peers by their names.
+//! Prepares what is measured: builds pinfold, and installs its peers.
 
 use super::site::{beside, fail};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Debian's packages, with a program of each.
+/// Debian's packages, each with one of its programs.
 const PACKAGES: [(&str, &str); 4] =
     [("daemontools", "svscan"), ("runit", "runsvdir"), ("s6", "s6-svscan"), ("supervisor", "supervisord")];
 
-/// Returns the folder in which pm2 is.
+/// Prepares everything; returns the folder of pm2.
 pub(crate) fn everything() -> PathBuf {
     raise_open_files();
     build();
@@ -20,7 +20,7 @@ pub(crate) fn everything() -> PathBuf {
     pm2()
 }
 
-/// The folder of another version's binaries, after this one was built.
+/// Returns the folder of another version's binaries, after building this one.
 pub(crate) fn version(folder: &std::path::Path) -> PathBuf {
     raise_open_files();
     build();
@@ -40,7 +40,7 @@ fn raise_open_files() {
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Builds what is measured. Whoever starts this program without cargo has built it.
+/// Builds what is measured. If this program was not started by cargo, that was done before.
 fn build() {
     let Some(cargo) = std::env::var_os("CARGO") else { return };
     let words = [
@@ -65,7 +65,7 @@ fn is_there(program: &str) -> bool {
 
 fn install(packages: &[&str]) {
     eprintln!("installing {} with apt-get; none of their services is started", packages.join(", "));
-    // Debian asks this file whether a service may be started by an installation.
+    // Debian asks this file whether an installation may start a service.
     let policy = PathBuf::from("/usr/sbin/policy-rc.d");
     let ours = !policy.exists();
     if ours {

@@ -1,4 +1,4 @@
-//! Where one supervisor works: its folder, the records of its children, and its processes.
+//! Where one supervisor works: its folder, its children's records, and its processes.
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than any supervisor needs for anything here, on a machine that is busy.
+/// Longer than any supervisor needs for anything here, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 const MARK: &str = "PINFOLD_BENCH_SITE";
 
@@ -38,13 +38,13 @@ impl Site {
         Site { root, count, child, records }
     }
 
-    /// What a child is started with.
+    /// Returns the words with which a child is started.
     pub(crate) fn words(&self, number: usize) -> [String; 3] {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         [text(&self.child), text(&self.records), number.to_string()]
     }
 
-    /// A command whose processes are known by their environment.
+    /// Returns a command whose processes can be found by their environment.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env(MARK, &self.root).env("PINFOLD_BENCH_RECORDS", &self.records).current_dir(&self.root);
@@ -52,12 +52,12 @@ impl Site {
         command
     }
 
-    /// Every start since the site was made.
+    /// Returns every start since the site was made.
     pub(crate) fn births(&self) -> Vec<Birth> {
         self.births_from(0)
     }
 
-    /// Every start behind so many.
+    /// Returns every start after the first `known`.
     pub(crate) fn births_from(&self, known: usize) -> Vec<Birth> {
         let file = std::fs::File::open(&self.records).unwrap();
         let length = usize::try_from(file.metadata().unwrap().len()).unwrap() / 16 * 16;
@@ -66,7 +66,7 @@ impl Site {
         bytes.as_chunks::<16>().0.iter().map(birth).collect()
     }
 
-    /// Waits for so many starts behind those that are known; their order is that of their records.
+    /// Waits for `more` starts after the known ones, in the order of their records.
     pub(crate) fn await_births(&self, known: usize, more: usize, glance: Duration) -> Vec<Birth> {
         let births = || Some(self.births_from(known)).filter(|births| births.len() >= more);
         wait_for(glance, births).unwrap_or_else(|| {
@@ -75,7 +75,7 @@ impl Site {
         })
     }
 
-    /// The processes with this site's mark, that are no children.
+    /// Returns the processes with this site's mark that are not children.
     pub(crate) fn supervisors(&self) -> Vec<u32> {
         let children: Vec<u32> = self.births().iter().map(|birth| birth.pid).collect();
         self.marked().into_iter().filter(|pid| !children.contains(pid)).collect()
@@ -100,7 +100,7 @@ impl Site {
         assert!(gone.is_some(), "processes of {} do not end", self.root.display());
     }
 
-    /// The children that live, by their number.
+    /// Returns the living children, by their number.
     pub(crate) fn living(&self) -> BTreeMap<u32, Vec<u32>> {
         let mut living: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for birth in self.births().into_iter().filter(|birth| is_child(birth.pid)) {
@@ -111,16 +111,17 @@ impl Site {
 }
 
 impl Drop for Site {
-    /// Leaves nothing behind, also when a measurement failed. A shim whose daemon and agent have ended goes by itself.
+    /// Leaves nothing behind, even if a measurement failed. A shim whose daemon and agent have ended leaves
+    /// by itself.
     fn drop(&mut self) {
         self.end_all();
         self.living().values().flatten().for_each(|pid| kill(*pid));
     }
 }
 
-/// A program that was built together with this one.
+/// Returns the path of a program that was built with this one.
 pub(crate) fn beside(name: &str) -> PathBuf {
-    // A build that takes place meanwhile puts another file in our place; the kernel then marks our own path.
+    // A build in the meantime replaces our file; the kernel then marks our own path.
     let own = std::env::current_exe().unwrap();
     own.with_file_name(name)
 }
@@ -138,12 +139,12 @@ fn processes() -> Vec<u32> {
 
 fn is_child(pid: u32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The kernel cuts names at 15 characters; a zombie has ended.
+    // The kernel cuts names to 15 characters; a zombie has ended.
     name.contains("(pinfold-bench-c)") && !name.contains(") Z ")
         || name.contains("(run)") && !name.contains(") Z ")
 }
 
-/// Starts a command, and reaps it whenever it ends.
+/// Starts a command, and reaps it when it ends.
 pub(crate) fn launch(command: &mut Command) {
     let mut child = command.spawn().unwrap_or_else(|error| fail(&format!("{command:?}: {error}")));
     std::thread::spawn(move || child.wait());
@@ -156,7 +157,7 @@ pub(crate) fn kill(pid: u32) {
     }
 }
 
-/// Asks again and again until there is an answer, or patience ends.
+/// Asks again and again until there is an answer, or patience runs out.
 pub(crate) fn wait_for<T>(glance: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -168,13 +169,13 @@ pub(crate) fn wait_for<T>(glance: Duration, mut ask: impl FnMut() -> Option<T>) 
     None
 }
 
-/// The clock that children write down.
+/// Returns the time of the clock that children record.
 pub(crate) fn now() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// A measurement that cannot be made stops everything, with its reason.
+/// Stops everything with a reason, if a measurement cannot be made.
 #[expect(clippy::panic, reason = "there is nobody to hand an error to")]
 pub(crate) fn fail(why: &str) -> ! {
     panic!("{why}")

@@ -8,7 +8,7 @@ use crate::table::{Table, median};
 use std::path::Path;
 use std::time::Duration;
 
-/// So many children, so many rounds.
+/// Numbers of children, each with its number of rounds.
 const SIZES: [(usize, usize); 2] = [(200, 5), (1000, 3)];
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {

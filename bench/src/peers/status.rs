@@ -1,4 +1,5 @@
-//! How long it takes to ask how 200 children are, and all about one of them, as a whole command.
+//! How long it takes, as a whole command, to ask for the status of 200 children, and for all about one of
+//! them.
 
 use super::field::{self, Peers};
 use super::site::Site;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const COUNT: usize = 200;
 const ROUNDS: usize = 21;
-/// pm2 knows a child a while after it runs.
+/// pm2 knows a child only some time after it runs.
 const SETTLED: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
@@ -42,7 +43,7 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     row(table, "one page about one of 200, whole command, ms", pages.into_iter().map(cell), "<= 5");
 }
 
-/// How long a command takes, in milliseconds.
+/// Returns how long a command takes, in milliseconds.
 fn timed(mut command: Command) -> f64 {
     let began = Instant::now();
     _ = command.status().unwrap();

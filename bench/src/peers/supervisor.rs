@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// One way to keep the children of a site alive.
 pub(crate) trait Supervisor {
-    /// Writes down what is to be kept; nothing runs afterwards.
+    /// Prepares the configuration; nothing runs afterwards.
     fn prepare(&mut self, site: &Site);
     /// Starts it; returns at once.
     fn start(&mut self, site: &Site);
@@ -13,14 +13,14 @@ pub(crate) trait Supervisor {
     fn stop(&mut self, site: &Site) {
         site.end_all();
     }
-    /// Its processes, the one above all others first.
+    /// Returns its processes, the topmost first.
     fn processes(&self, site: &Site) -> Vec<u32>;
-    /// The command that tells how all children are.
+    /// Returns the command that shows the status of all children.
     fn status(&self, site: &Site) -> Option<Command>;
-    /// The command that tells everything about one of them, where there is such a page.
+    /// Returns the command that shows everything about one of them, if there is one.
     fn page(&self, _site: &Site) -> Option<Command> {
         None
     }
-    /// How many exits with a signal it has on record.
+    /// Returns how many exits by a signal it has on record.
     fn known_exits(&self, site: &Site) -> Option<usize>;
 }

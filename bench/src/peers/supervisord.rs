@@ -1,4 +1,4 @@
-//! supervisord, with its configuration as its manual has it.
+//! supervisord, configured as in its manual.
 
 use super::site::{Site, launch};
 use super::supervisor::Supervisor;
@@ -15,7 +15,7 @@ impl Supervisor for Supervisord {
              [unix_http_server]\nfile={root}/sock\n[supervisorctl]\nserverurl=unix://{root}/sock\n\
              [rpcinterface:supervisor]\n\
              supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface\n",
-            // Three descriptors a child, and no more: it closes every one of them for every child.
+            // Three descriptors per child and no more, because it closes every possible one for every child.
             site.count * 3 + 200
         );
         for number in 0..site.count {

@@ -1,10 +1,11 @@
-//! What the words of an error mean, where an agent has no other word for it, and what the end of a turn says of the account.
+//! What the text of an error means, for agents with no code for it, and what the end of a turn says of the
+//! account.
 
 use crate::observation::{Limit, Reach};
 use crate::turn::{Failure, FailureKind};
 use crate::word::{How, Word};
 
-/// What agents and their vendors say of a limit.
+/// Phrases that agents and vendors use for a limit.
 const LIMITS: [&str; 6] = [
     "rate limit",
     "rate_limit",
@@ -14,7 +15,8 @@ const LIMITS: [&str; 6] = [
     "exhausted your",
 ];
 
-/// What kind of failure a text tells of: a status of HTTP at its beginning, or words for a limit.
+/// Returns the kind of failure that a text describes: by an HTTP status at its start, or by words for a
+/// limit.
 pub(crate) fn kind(text: &str) -> FailureKind {
     let status =
         text.split(|letter: char| !letter.is_ascii_digit()).next().and_then(|word| word.parse().ok());
@@ -33,7 +35,7 @@ fn says_limit(text: &str) -> bool {
     LIMITS.iter().any(|words| text.contains(words))
 }
 
-/// What the end of a turn says of the account. A limit is told once, until a turn has gone well.
+/// Returns what the end of a turn says of the account. A limit is reported once, until a turn has gone well.
 pub(crate) fn account(limited: &mut bool, how: &How) -> Option<Word> {
     match how {
         How::Done => {

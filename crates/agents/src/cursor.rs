@@ -1,7 +1,8 @@
-//! What a fold knows, as it is stored: JSON of at most 2 MiB, which every later version reads.
+//! A fold's knowledge as it is stored: JSON of at most 2 MiB, which every later version can read.
 //!
-//! `version`, `run` and `to` stay where they are for ever. Fields may be added; whoever changes what one means counts the version up.
-//! What cannot be read becomes a fold that knows nothing and concludes nothing.
+//! `version`, `run` and `to` stay where they are forever. Fields may be added; a change of a field's meaning
+//! needs a new version number. A cursor that cannot be read becomes a fold that knows nothing and concludes
+//! nothing.
 
 use crate::ledger::Ledger;
 use crate::lines::Progress;
@@ -11,12 +12,12 @@ use crate::state::{State, Unknown};
 use pinfold_core::RunNumber;
 use serde::{Deserialize, Serialize};
 
-/// So large may a cursor be.
+/// Largest cursor in bytes.
 pub const LONGEST_CURSOR: usize = 2 << 20;
-/// The version that is written, and the only one that there was.
+/// The version that is written, and the only one so far.
 const VERSION: u32 = 1;
 
-/// Where a fold stands on the tape.
+/// A fold's position on the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) run: RunNumber,
@@ -24,7 +25,7 @@ pub(crate) struct Place {
     pub(crate) to: u64,
 }
 
-/// What every version has.
+/// The fields that every version has.
 #[derive(Deserialize)]
 struct Head {
     version: u32,
@@ -47,7 +48,7 @@ pub(crate) struct Cursor {
 /// A cursor that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// Where it stood, if at least that can be read.
+    /// Its position, if at least that can be read.
     pub(crate) place: Option<Place>,
     pub(crate) why: String,
 }
@@ -79,7 +80,8 @@ pub(crate) fn read(text: &str) -> Result<Cursor, Unreadable> {
     cursor.or_else(|error| unreadable(Some(head.place), format!("its cursor cannot be read: {error}")))
 }
 
-/// Writes a cursor. What does not fit, which no agent should bring about, is given up: the fold that reads it concludes nothing.
+/// Writes a cursor. If it does not fit, which no agent should bring about, the knowledge is dropped, and the
+/// fold that reads it concludes nothing.
 pub(crate) fn write(place: Place, out: Progress, err: Progress, mind: &Mind) -> String {
     let Mind { setup, ledger, state } = mind;
     let text = to_text(&Written { version: VERSION, place, out, err, setup, ledger, state });
@@ -93,6 +95,6 @@ pub(crate) fn write(place: Place, out: Progress, err: Progress, mind: &Mind) -> 
 }
 
 fn to_text(cursor: &Written<'_>) -> String {
-    // Maps with keys that are not text could not be written; there are none.
+    // Only maps whose keys are not text could fail, and there are none.
     serde_json::to_string(cursor).unwrap_or_default()
 }

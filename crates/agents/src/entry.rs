@@ -1,4 +1,4 @@
-//! One entry of a tape, as a fold takes it. Who reads the tape has checked it.
+//! One entry of a tape, as a fold takes it; the tape's reader has checked it.
 
 use crate::label::Label;
 use pinfold_core::{RunNumber, Wall};
@@ -6,37 +6,37 @@ use pinfold_core::{RunNumber, Wall};
 /// One entry of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it begins on the tape.
+    /// Where the entry begins on the tape.
     pub position: u64,
-    /// Where it ends: no other entry begins before that.
+    /// Where the entry ends; no other entry begins before that.
     pub end: u64,
-    /// Which run it belongs to.
+    /// The run that the entry belongs to.
     pub run: RunNumber,
     /// When it was written.
     pub at: Wall,
-    /// What it is.
+    /// The entry's kind.
     pub what: What,
-    /// What was printed; nothing reads the bytes of other entries.
+    /// The printed bytes; for other kinds they are not read.
     pub bytes: &'a [u8],
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// The agent printed this on its standard output.
     Out,
     /// The agent printed this on its standard error.
     Err,
-    /// This was said to the agent.
+    /// Something was said to the agent.
     Said {
-        /// The how manieth word of the run, from 1.
+        /// The word's number in the run, from 1.
         number: u64,
-        /// What it was for.
+        /// What the word was for.
         label: Label,
     },
-    /// Output that could not be written.
+    /// Output that could not be written to the tape.
     Gap {
-        /// How many bytes.
+        /// Number of lost bytes.
         lost: u64,
     },
     /// The end of the run's output.

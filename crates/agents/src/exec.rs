@@ -1,12 +1,14 @@
-//! `exec`: one run for each message, which comes by argument or on standard input; the exit is the end of the turn.
+//! `exec`: one run per message, given as an argument or on standard input; the exit ends the turn.
 //!
-//! What its lines mean is data of the preset ([`Exec`](crate::preset::Exec)). The verdict comes from what it printed, and the exit
-//! only confirms it: agents exit with 0 after errors. Where the preset says how a turn ends, exit 0 without such a line is a
-//! turn that was cut short; where it does not, exit 0 is done, and all that was printed is the answer. Any other code is a turn
-//! that failed, but for those by which an agent says that it could not begin. A run is one turn: it ends with the run, never
-//! before, and what was printed before its prompt stands on the tape belongs to it.
+//! The preset's data ([`Exec`](crate::preset::Exec)) says what its lines mean. The outcome comes from what
+//! was printed; the exit only confirms it, because agents exit with 0 after errors. If the preset says how a
+//! turn ends, exit 0 without such a line is a turn that was cut short; otherwise exit 0 is done, and all that
+//! was printed is the answer. Any other code is a failed turn, except for the codes by which an agent says
+//! that it could not begin. A run is one turn: it ends with the run, never earlier, and output before its
+//! prompt is on the tape belongs to it.
 //!
-//! Lines are read whole as JSON values: an array of 30 MB of small numbers takes twenty times that in memory for a moment.
+//! Lines are parsed whole into JSON values: an array of 30 MB of small numbers briefly takes twenty times
+//! that in memory.
 
 use crate::intent::{CannotSay, Intent, Prompt};
 use crate::label::Label;
@@ -21,15 +23,15 @@ use pinfold_core::Exit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// So much of an error's text is kept.
+/// Longest error text that is kept, in bytes.
 const LONGEST_ERROR: usize = 4 << 10;
-/// So much of the last line is kept.
+/// How much of the last line is kept, in bytes.
 const LONGEST_LAST: usize = 400;
 
-/// The exit codes by which an agent says that it could not begin: what follows is the core's to decide.
+/// Exit codes by which an agent says that it could not begin; the core decides what follows.
 const NOT_BEGUN: [i32; 4] = [75, 78, 126, 127];
 
-/// What the lines so far have said.
+/// What the lines have said so far.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Exec {
@@ -46,11 +48,11 @@ pub(crate) struct Exec {
     too_long: bool,
     /// A part of the answer was printed.
     printed: bool,
-    /// What was recognised: each is told once.
+    /// What was recognised so far; each meaning is reported once.
     recognised: Vec<Meaning>,
 }
 
-/// What the words of an error can mean.
+/// What the text of an error can mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Meaning {
@@ -83,7 +85,7 @@ impl Translate for Exec {
                 Vec::new()
             }
             Heard::Exited(exit, by) => self.exited(exit, by, see),
-            // Its turn began with the run: what was printed before this counts.
+            // The turn began with the run, so earlier output counts.
             Heard::Said { number, label: Label::Prompt { .. } } => vec![Word::Taken(number)],
             Heard::Said { .. } | Heard::Written { .. } => Vec::new(),
         }
@@ -91,7 +93,7 @@ impl Translate for Exec {
 
     fn say(&self, _number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
         match (intent, see.setup.exec.prompt) {
-            // Agents that get it by argument wait for the end of their input all the same.
+            // Even agents that get the prompt as an argument wait for the end of their input.
             (Intent::Prompt(_), PromptBy::Argv) | (Intent::Close, _) => Ok(Spoken::end()),
             (Intent::Prompt(prompt), PromptBy::Stdin) => {
                 Ok(Spoken { bytes: prompt_text(prompt).into_bytes(), close: true })
@@ -103,7 +105,7 @@ impl Translate for Exec {
     }
 }
 
-/// What an agent without a protocol is told: by argument or on its standard input.
+/// Returns the prompt for an agent without a protocol: an argument, or its standard input.
 #[must_use]
 pub fn prompt_text(prompt: &Prompt) -> String {
     let mut text = String::new();
@@ -121,7 +123,7 @@ pub fn prompt_text(prompt: &Prompt) -> String {
 }
 
 impl Exec {
-    /// A line of an agent that prints nothing but its answer, which does not end with the end of a line.
+    /// Handles a line of an agent that prints only its answer; the answer does not end with a line end.
     fn plain(&mut self, line: &[u8]) -> Word {
         let between = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
         Word::More(format!("{between}{}", String::from_utf8_lossy(line)))
@@ -138,7 +140,7 @@ impl Exec {
         counting.flat_map(|reads| self.rule(reads, &line, &rules.recognises)).collect()
     }
 
-    /// What one rule reads in a line that it counts for.
+    /// Applies one rule to a line that it matches.
     fn rule(&mut self, reads: &Reads, line: &Value, recognises: &Recognises) -> Vec<Word> {
         let text = |place: &Option<String>| line.pointer(place.as_ref()?)?.as_str().map(str::to_owned);
         let mut words = Vec::new();
@@ -163,14 +165,14 @@ impl Exec {
         words
     }
 
-    /// What an error means, the first time that it is said.
+    /// Returns what an error means, the first time it is said.
     fn recognise(&mut self, text: &str, recognises: &Recognises) -> Option<Word> {
         let meaning = meaning(text, recognises).filter(|meaning| !self.recognised.contains(meaning))?;
         self.recognised.push(meaning);
         Some(word(meaning, text))
     }
 
-    /// A line on standard error.
+    /// Handles a line on standard error.
     fn complains(&mut self, line: &[u8], recognises: &Recognises) -> Vec<Word> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim();
@@ -198,8 +200,8 @@ impl Exec {
         see.ledger.open().iter().map(ended).collect()
     }
 
-    /// How the turn of a run that ended has ended; none if it was cut short: what becomes of the message follows from how
-    /// the run ended.
+    /// Returns how the turn of an ended run ended; `None` if it was cut short, because then the run's end
+    /// decides what becomes of the message.
     fn how(&self, exit: Exit, by: EndedBy, rules: &Rules) -> Option<How> {
         let says_end = rules.reads.iter().any(|reads| reads.ends.is_some());
         match (self.ended, exit, by) {
@@ -216,7 +218,7 @@ impl Exec {
         }
     }
 
-    /// The failure of a run that ended with a code; none where that says that it could not begin.
+    /// Returns the failure of a run that ended with a code; `None` if the code says that it could not begin.
     fn fails_with(&self, code: i32, recognises: &Recognises) -> Option<How> {
         if NOT_BEGUN.contains(&code) || self.recognised.contains(&Meaning::Busy) {
             return None;
@@ -241,7 +243,7 @@ impl Exec {
     }
 }
 
-/// What the words of an error mean.
+/// Returns what the text of an error means.
 fn meaning(text: &str, recognises: &Recognises) -> Option<Meaning> {
     let Recognises { busy, unknown_session, login, limit } = recognises;
     let meanings = [

@@ -17,10 +17,10 @@ use crate::turn::{Delivery, EndedBy};
 use crate::word::Want;
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 
-/// A line on standard error over this is passed over.
+/// Longer lines on standard error are skipped.
 const LONGEST_ERROR_LINE: usize = 64 << 10;
 
-/// What is known of one run, from its tape.
+/// What is known of one run from its tape.
 #[derive(Debug)]
 pub struct Fold {
     place: Place,
@@ -30,7 +30,8 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Begins with a run, before any of its entries. The cursor belongs into the transaction that decides on the run.
+    /// Begins a run, before any of its entries. The cursor must be stored in the transaction that decides on
+    /// the run.
     #[must_use]
     pub fn begin(run: RunNumber, setup: Setup) -> (Fold, Vec<Observation>) {
         let (mut told, state) = (Vec::new(), State::new(setup.protocol));
@@ -49,8 +50,9 @@ impl Fold {
         (fold, told)
     }
 
-    /// Goes on with a run where a cursor stood. Entries are given from [`reads_from`](Fold::reads_from) on, or from any earlier
-    /// place. A cursor that cannot be read, or is of another run, is a fold that concludes nothing.
+    /// Resumes a run from a cursor. Entries must be given from [`reads_from`](Fold::reads_from) on, or from
+    /// any earlier position. A cursor that cannot be read, or belongs to another run, makes a fold that
+    /// concludes nothing.
     #[must_use]
     pub fn resume(run: RunNumber, cursor: &str) -> (Fold, Vec<Observation>) {
         match cursor::read(cursor) {
@@ -84,7 +86,7 @@ impl Fold {
         (fold, told)
     }
 
-    /// Folds one entry. Those of other runs and those that were folded already are passed over.
+    /// Folds one entry. Entries of other runs, and those already folded, are skipped.
     #[must_use]
     pub fn entry(&mut self, entry: &Entry<'_>) -> Vec<Observation> {
         let mut told = Vec::new();
@@ -106,8 +108,8 @@ impl Fold {
         told
     }
 
-    /// The shim says that everything up to this number was written to the agent's input. That is not on the tape: it counts
-    /// with the next cursor that is stored, and may be told again at any time.
+    /// The shim has written everything up to this number to the agent's input. That is not on the tape: it
+    /// counts once the next cursor is stored, and may be reported again at any time.
     #[must_use]
     pub fn written(&mut self, number: u64) -> Vec<Observation> {
         let mut told = Vec::new();
@@ -115,7 +117,8 @@ impl Fold {
         told
     }
 
-    /// The run ended, and the fold has come to the end of its tape. Deliveries that have not ended by then were cut short.
+    /// The run ended, and the fold has reached the end of its tape. Deliveries that are still open were cut
+    /// short.
     #[must_use]
     pub fn exited(&mut self, exit: Exit, by: EndedBy) -> Vec<Observation> {
         let mut told = Vec::new();
@@ -124,15 +127,15 @@ impl Fold {
         told
     }
 
-    /// The run was for this delivery, and ended before that could be said: whatever it printed is of its turn. Counts for
-    /// protocol `exec` only, and only if nothing was said in this run.
+    /// The run was for this delivery, and ended before the prompt was said: all its output belongs to that
+    /// turn. Applies only to protocol `exec`, and only if nothing was said in this run.
     pub fn was_for(&mut self, delivery: Delivery) {
         if self.mind.setup.protocol == Protocol::Exec && self.last_said() == 0 {
             self.mind.ledger.was_for(delivery, self.place.to);
         }
     }
 
-    /// A delivery is over for a reason that is not on the tape: a late end of it counts for nothing.
+    /// A delivery is over for a reason that is not on the tape; a late end of it is ignored.
     #[must_use]
     pub fn let_go(&mut self, delivery: Delivery) -> Vec<Observation> {
         let mut told = Vec::new();
@@ -141,116 +144,119 @@ impl Fold {
         told
     }
 
-    /// What to send to the shim as word `number` to say this. Nothing changes before the tape has it.
+    /// Returns what to send to the shim as word `number` to express an intent. Nothing changes until it is on
+    /// the tape.
     ///
     /// # Errors
     /// It cannot be said now, or at all.
     pub fn say(&self, number: u64, intent: &Intent) -> Result<Utterance, CannotSay> {
         let spoken = self.mind.say(number, intent)?;
         let heard = match intent {
-            // Who printed something since may have ended the turn, or begun one.
+            // Output since then may have ended the turn, or begun one.
             Intent::Interrupt | Intent::Close => Some(self.place.to),
             Intent::Handshake { .. } | Intent::Prompt(_) | Intent::Answer(_) => None,
         };
         Ok(Utterance { label: intent.label(), bytes: spoken.bytes, heard, close: spoken.close })
     }
 
-    /// What the protocol needs to be said next, until the tape has it.
+    /// Returns what the protocol needs said next, until that is on the tape.
     #[must_use]
     pub fn wants(&self) -> Option<Intent> {
         self.mind.ledger.want().map(Want::intent)
     }
 
-    /// All that is known, to be stored with what was observed.
+    /// Returns all that is known, to be stored with the observations.
     #[must_use]
     pub fn cursor(&self) -> String {
         cursor::write(self.place, self.out.progress(), self.err.progress(), &self.mind)
     }
 
-    /// Which run it is.
+    /// Returns the run's number.
     #[must_use]
     pub fn run(&self) -> RunNumber {
         self.place.run
     }
 
-    /// How far the tape is folded.
+    /// Returns how far the tape is folded.
     #[must_use]
     pub fn to(&self) -> u64 {
         self.place.to
     }
 
-    /// From where the tape is needed to go on after [`resume`](Fold::resume): below it nothing has to be kept.
+    /// Returns the position from which the tape is needed after [`resume`](Fold::resume); nothing below it
+    /// has to be kept.
     #[must_use]
     pub fn reads_from(&self) -> u64 {
         let begun = [self.out.needed_from(), self.err.needed_from()].into_iter().flatten().min();
         begun.unwrap_or(self.place.to)
     }
 
-    /// How many bytes of unfinished lines are in memory. Who needs them stores the cursor and resumes later.
+    /// Returns how many bytes of unfinished lines are in memory. To free them, store the cursor and resume
+    /// later.
     #[must_use]
     pub fn holding(&self) -> usize {
         self.out.holding() + self.err.holding()
     }
 
-    /// Whether nothing can be concluded from this run by this version.
+    /// Returns whether this version can conclude nothing from this run.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.mind.state.is_unknown()
     }
 
-    /// Whether the agent can be given messages.
+    /// Returns whether the agent can be given messages.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.mind.ledger.ready()
     }
 
-    /// Why the agent was told to leave before it was ready, if it was: its exit code does not say so.
+    /// Returns why the agent was told to leave before it was ready, if it was; its exit code does not say.
     #[must_use]
     pub fn gave_up(&self) -> Option<GaveUp> {
         self.mind.ledger.gave_up()
     }
 
-    /// The number of the last word on the tape.
+    /// Returns the number of the last word on the tape.
     #[must_use]
     pub fn last_said(&self) -> u64 {
         self.mind.ledger.last_said()
     }
 
-    /// What the agent is doing, as was told last.
+    /// Returns the agent's last reported activity.
     #[must_use]
     pub fn activity(&self) -> Activity {
         self.mind.ledger.activity()
     }
 
-    /// The vendor session, if it is known.
+    /// Returns the vendor session, if it is known.
     #[must_use]
     pub fn vendor_session(&self) -> Option<&str> {
         self.mind.ledger.session()
     }
 
-    /// The message that the run was decided for, where it is for one only.
+    /// Returns the message that the run was decided for, if it is for only one.
     #[must_use]
     pub fn prompted(&self) -> Option<MessageId> {
         self.mind.setup.prompted
     }
 
-    /// The run is started for another message than it was decided for.
+    /// Records that the run is started for a different message than it was decided for.
     pub fn prompts(&mut self, message: Option<MessageId>) {
         self.mind.setup.prompted = message;
     }
 
-    /// Whether work of the agent's own is under way.
+    /// Returns whether the agent is doing work of its own.
     #[must_use]
     pub fn own_work(&self) -> bool {
         self.mind.ledger.own_work()
     }
 
-    /// The deliveries that have not ended, in the order in which they were said, and whether each was taken.
+    /// Returns the open deliveries in the order they were said, each with whether the agent took it.
     pub fn open(&self) -> impl Iterator<Item = (Delivery, bool)> + '_ {
         self.mind.ledger.open().iter().map(|open| (open.delivery, open.taken))
     }
 
-    /// An entry that was folded before: only an unfinished line is read again.
+    /// Handles an entry that was folded before: only an unfinished line is read again.
     fn again(&mut self, entry: &Entry<'_>) {
         match entry.what {
             What::Out => self.out.again(entry.position, entry.bytes),
@@ -287,7 +293,7 @@ impl Fold {
     }
 }
 
-/// A piece of the agent's output.
+/// Handles a piece of the agent's output.
 fn printed(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observation>) {
     match *piece {
         Piece::Line { bytes, began } => mind.hear(Heard::Line { bytes, began }, at, told),
@@ -299,7 +305,7 @@ fn printed(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observat
     }
 }
 
-/// A piece of what the agent printed on its standard error.
+/// Handles a piece of the agent's standard error.
 fn complained(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observation>) {
     match *piece {
         Piece::Line { bytes, .. } => mind.hear(Heard::ErrorLine(bytes), at, told),

@@ -1,68 +1,68 @@
-//! What pinfold means to say to an agent, and the bytes that say it.
+//! What pinfold wants to say to an agent, and the bytes that say it.
 
 use crate::label::{LONGEST_LABEL, Label};
 use crate::request::RequestId;
 use pinfold_core::MessageId;
 
-/// So many bytes may be said at once: a `said` entry has 16 MiB, its label and a zero byte included.
+/// Most bytes that may be said at once: a `said` entry has 16 MiB, its label and a zero byte included.
 pub const LONGEST_WORD: usize = (16 << 20) - LONGEST_LABEL - 1;
 
 /// One thing to say to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
-    /// A step of the handshake, as [`Fold::wants`](crate::Fold::wants) says.
+    /// A step of the handshake, as asked for by [`Fold::wants`](crate::Fold::wants).
     Handshake {
-        /// Which, from 1.
+        /// The step's number, from 1.
         step: u32,
     },
     /// A message.
     Prompt(Prompt),
     /// The answer to a request.
     Answer(Reply),
-    /// End the turn under way, and live on.
+    /// End the current turn, and keep running.
     Interrupt,
-    /// There is nothing more to come: its input is closed.
+    /// Nothing more will come: close the agent's input.
     Close,
 }
 
 /// One delivery of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// Which message.
+    /// The message's id.
     pub message: MessageId,
-    /// The number of this delivery: never used for another one, of this message or any.
+    /// The delivery's number, never used for any other delivery.
     pub delivery: u64,
-    /// The how manieth try of the message, from 1.
+    /// The number of this attempt at the message, from 1.
     pub attempt: u32,
-    /// What it says.
+    /// The message's text.
     pub text: String,
     /// Whether the agent may have seen it before.
     pub repetition: bool,
-    /// Paths of files that belong to it.
+    /// Paths of the message's files.
     pub files: Vec<String>,
-    /// The session that sent it, if one did.
+    /// The session that sent it, if any.
     pub from: Option<Sender>,
 }
 
 /// A session that sent a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sender {
-    /// Its name.
+    /// The sending session's name.
     pub session: String,
-    /// Whether it is the session that reads it.
+    /// Whether the session sent the message to itself.
     pub own: bool,
 }
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// To which.
+    /// The request that is answered.
     pub request: RequestId,
     /// Yes or no.
     pub verdict: Verdict,
-    /// What a person says besides.
+    /// What the person adds in words.
     pub words: Option<String>,
-    /// The same for all requests of this kind, where the agent offers that.
+    /// Answer all requests of this kind the same way, if the agent offers that.
     pub always: bool,
 }
 
@@ -78,13 +78,13 @@ pub enum Verdict {
 /// What goes to the shim in one `Say`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utterance {
-    /// What it is for.
+    /// What the word is for.
     pub label: Label,
-    /// What is written to the agent's input.
+    /// The bytes for the agent's input.
     pub bytes: Vec<u8>,
-    /// Refuse it if the agent printed anything after this position.
+    /// If set, the shim refuses it when the agent has printed anything after this position.
     pub heard: Option<u64>,
-    /// Close the agent's input after it.
+    /// Close the agent's input afterwards.
     pub close: bool,
 }
 
@@ -94,13 +94,13 @@ pub enum CannotSay {
     /// The handshake is not over.
     #[error("the agent is not ready yet")]
     NotReady,
-    /// It has a message; no agent treats a second one well.
+    /// The agent has a message; no agent handles a second one well.
     #[error("the agent has a turn under way")]
     TurnUnderWay,
-    /// There is no turn to interrupt: some agents would cancel the next one instead.
+    /// No turn to interrupt: some agents would cancel the next one instead.
     #[error("the agent has no turn under way")]
     NoTurn,
-    /// Nothing wants this step of the handshake now.
+    /// The handshake does not need this step now.
     #[error("the handshake does not want this step")]
     NotWanted,
     /// The request was answered, withdrawn, or never made.
@@ -109,13 +109,13 @@ pub enum CannotSay {
     /// The protocol has no word for it.
     #[error("the agent's protocol has no word for this")]
     NotOffered,
-    /// Its input is closed.
+    /// The agent's input is closed.
     #[error("the agent's input is closed")]
     Closed,
     /// It does not fit on the tape.
     #[error("it is over {LONGEST_WORD} bytes long")]
     TooLong,
-    /// What the fold knew cannot be read, or its protocol is not known.
+    /// The fold's cursor cannot be read, or the protocol is unknown to this version.
     #[error("what is known of the agent cannot be read by this version")]
     Unknown,
     /// The translator failed.
@@ -124,7 +124,7 @@ pub enum CannotSay {
 }
 
 impl Intent {
-    /// The label under which it is said.
+    /// Returns the label under which it is said.
     #[must_use]
     pub fn label(&self) -> Label {
         match self {

@@ -1,16 +1,16 @@
-//! Reading the lines of agents: each field by itself. One of another type is as if it were missing, and fields that are not
+//! Reads agents' lines field by field. A field of another type counts as missing, and fields that are not
 //! named cost nothing.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// The fields of a line; all are missing where it has one of them twice.
+/// Reads the fields of a line; all count as missing if one occurs twice.
 pub(crate) fn read<T: DeserializeOwned + Default>(line: &[u8]) -> T {
     serde_json::from_slice(line).unwrap_or_default()
 }
 
-/// A field that may be of any type, and counts if it is of the right one.
+/// Reads a field of any type; it counts only if the type is right.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

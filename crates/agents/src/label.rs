@@ -1,12 +1,12 @@
-//! What a word was for. The label stands on the tape beside what was said, and is all that a fold reads of it: bytes
-//! that an older daemon wrote are never parsed.
+//! What a word was for. The label is on the tape next to the bytes, and a fold reads nothing else of the
+//! word: bytes that an older daemon wrote are never parsed.
 
 use crate::message_word;
 use crate::request::RequestId;
 use pinfold_core::MessageId;
 use std::fmt;
 
-/// So many bytes of a label fit on the tape.
+/// Longest label that fits on the tape, in bytes.
 pub const LONGEST_LABEL: usize = 128;
 
 /// What was said to an agent.
@@ -16,27 +16,27 @@ pub enum Label {
     Handshake(u32),
     /// A delivery of a message.
     Prompt {
-        /// Which message.
+        /// The message's id.
         message: MessageId,
-        /// The number of the delivery.
+        /// The delivery's number.
         delivery: u64,
     },
     /// The answer to a request.
     Answer(RequestId),
-    /// The end of the turn was asked for.
+    /// A request to end the turn.
     Interrupt,
-    /// Its input was closed.
+    /// The agent's input was closed.
     Close,
-    /// A label of a newer version, as it stands on the tape.
+    /// A label of a newer version, as it is on the tape.
     Other(String),
 }
 
 impl Label {
-    /// Reads a label; what is not known is kept as it is, up to the bound.
+    /// Reads a label; an unknown one is kept as it is, up to the longest length.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Label {
         let text = String::from_utf8_lossy(text);
-        // Only what would be written the same way is taken as known: nothing of an unknown label gets lost.
+        // A label is known only if it would be written the same way, so nothing of an unknown label is lost.
         let known = parse(&text).filter(|label| label.to_string() == text);
         known.unwrap_or_else(|| Label::Other(cut(&text)))
     }
@@ -57,7 +57,7 @@ fn parse(text: &str) -> Option<Label> {
     }
 }
 
-/// As much of a text as fits on the tape.
+/// Cuts a text to what fits on the tape.
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(LONGEST_LABEL)].to_owned()
 }

@@ -1,22 +1,26 @@
-//! Translates between the protocols of agents and the words of pinfold. Pure: it spawns nothing, reads no clock, opens no file.
+//! Translates between agents' protocols and pinfold's own words. Pure: it spawns nothing, reads no clock,
+//! opens no file.
 //!
-//! The shim of a run writes a tape: what the agent printed and what was said to it, in order (`docs/design/014-tape.md`). A
-//! [`Fold`] takes its entries and gives [`Observation`]s; it takes [`Intent`]s and gives the bytes that say them. What it knows is its
-//! cursor, a text that is stored in the transaction of what was observed:
+//! The shim of a run writes a tape: what the agent printed and what was said to it, in order
+//! (`docs/design/014-tape.md`). A [`Fold`] takes its entries and gives [`Observation`]s; it takes [`Intent`]s
+//! and gives the bytes that say them. Its knowledge is its cursor, a text that is stored in the same
+//! transaction as the observations:
 //!
 //! ```text
 //!  tape ──Entry──▶ Fold ──Observation──▶ engine ──▶ store (with Fold::cursor)
 //!  shim ◀─Utterance── Fold ◀──Intent── engine
 //! ```
 //!
-//! A fold that is resumed from a cursor goes on as the one that wrote it would have: whoever dies, nothing is heard twice and nothing
-//! is missed. Three facts are not on the tape and are told to the fold beside it: [`Fold::written`], [`Fold::exited`] and
-//! [`Fold::let_go`]. They may be told again; each counts once.
+//! A fold resumed from a cursor continues exactly as the one that wrote it would have: whichever process
+//! dies, nothing is heard twice and nothing is missed. Three facts are not on the tape and are given to the
+//! fold separately: [`Fold::written`], [`Fold::exited`] and [`Fold::let_go`]. They may be repeated; each
+//! counts once.
 //!
-//! Inside, [`lines`] makes lines of entries, one translator for each protocol ([`line`], [`exec`], [`stream_json`], [`codex`], [`acp`], [`pi`], [`scripted`]) says what a line
-//! means, and the [`ledger`] what of that counts. A translator that panics costs the line at which it did.
+//! Inside, [`lines`] turns entries into lines, one translator per protocol ([`line`], [`exec`],
+//! [`stream_json`], [`codex`], [`acp`], [`pi`], [`scripted`]) says what a line means, and the [`ledger`]
+//! decides what of that counts. A translator that panics loses only the line on which it did.
 //!
-//! [`preset`] has what the name of an agent stands for: most agents are data.
+//! [`preset`] says what an agent's name stands for: most agents are data.
 #![forbid(unsafe_code)]
 #![expect(rustdoc::private_intra_doc_links, reason = "the inside is explained to who reads the source")]
 

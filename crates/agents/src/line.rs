@@ -1,7 +1,8 @@
-//! `line`: any program that reads a line for each message. `docs/protocol.md` has the rules.
+//! `line`: any program that reads one line per message. `docs/protocol.md` has the rules.
 //!
-//! Nothing proves that such an agent has a message but that it was written. Its turn ends at once (`turns = "line"`), or with a
-//! line that begins with `PINFOLD_DONE` (`turns = "done"`): one that begins within the turn, on standard output.
+//! That such an agent has a message is shown only by its having been written. The turn ends at once (`turns =
+//! "line"`), or with a line on standard output that starts within the turn and begins with `PINFOLD_DONE`
+//! (`turns = "done"`).
 
 use crate::intent::{CannotSay, Intent, Prompt};
 use crate::ledger::Open;
@@ -15,12 +16,12 @@ use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What the last line of a turn begins with.
+/// The beginning of the last line of a turn.
 const MARK: &[u8] = b"PINFOLD_DONE";
-/// So much of an answer is kept.
+/// Longest answer that is kept, in bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
 
-/// The state of a program that reads lines: all of it is in the ledger.
+/// The state of a line-reading program, which is all in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Line {}
 
@@ -50,7 +51,7 @@ impl Translate for Line {
     }
 }
 
-/// The turns that are over because they were written.
+/// Ends the turns that are over as soon as they are written.
 fn taken_and_done(number: u64, see: &View<'_>) -> Vec<Word> {
     let ended = |turn| {
         let end = End { turn, how: How::Done, text: None, usage: None };
@@ -59,11 +60,11 @@ fn taken_and_done(number: u64, see: &View<'_>) -> Vec<Word> {
     see.written(number).flat_map(ended).collect()
 }
 
-/// What a line means: nothing, unless it has the mark.
+/// Returns what a line means: nothing, unless it has the mark.
 fn printed(line: &[u8], began: u64, see: &View<'_>) -> Vec<Word> {
     let Some(rest) = line.strip_prefix(MARK) else { return Vec::new() };
     let named = first_id(rest);
-    // What began before the turn belongs to whatever was before it.
+    // A line that began before the turn belongs to what came before.
     let Some(open) = see.ledger.open().first().filter(|open| open.since < began) else {
         return vec![Word::Note(Note::StrayEnd { named: named.map(|(id, _)| id) })];
     };
@@ -79,24 +80,24 @@ fn ends(open: &Open, rest: &[u8]) -> Word {
     Word::Ended(End { turn, how: How::Done, text: Some(answer(rest)), usage: None })
 }
 
-/// The answer in what stands behind the mark: a JSON string is decoded, anything else is taken as it is.
+/// Returns the answer after the mark: a JSON string is decoded, anything else is taken as it is.
 fn answer(rest: &[u8]) -> Text {
     let whole = rest.len() <= LONGEST_ANSWER;
     let text = String::from_utf8_lossy(&rest[..rest.len().min(LONGEST_ANSWER)]);
     let text = text.trim();
     let text = serde_json::from_str(text).unwrap_or_else(|_| text.to_owned());
-    // What is not UTF-8 grows when it is made so.
+    // Text that is not UTF-8 grows when it is converted.
     Text { whole: whole && text.len() <= LONGEST_ANSWER, text: note::short(&text, LONGEST_ANSWER) }
 }
 
-/// The id that a text begins with, if it does, and where that ends.
+/// Returns the id that a text begins with, and where it ends.
 fn first_id(text: &[u8]) -> Option<(MessageId, usize)> {
     let begin = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let length = text[begin..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - begin);
     Some((MessageId::in_word(&text[begin..begin + length])?, begin + length))
 }
 
-/// One message as one line, without its newline. What another session says never looks like a person's word.
+/// Formats one message as one line, without the newline. Another session's text never looks like a person's.
 fn message(how: Input, prompt: &Prompt) -> String {
     match how {
         Input::Line => escaped(prompt),

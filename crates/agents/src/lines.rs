@@ -1,14 +1,14 @@
-//! Lines of one stream, put together from entries that end anywhere.
+//! Puts the lines of one stream together from entries that may end anywhere.
 //!
-//! An unfinished line is in memory only: what is stored is where it began, and a fold that is taken up again reads it
-//! from there. A line over the bound is passed over, and only that it is being passed over is stored.
+//! An unfinished line is only in memory; what is stored is where it began, and a resumed fold reads it again
+//! from there. A line over the limit is skipped, and only the fact that it is being skipped is stored.
 
 use serde::{Deserialize, Serialize};
 
-/// A line of output over this is passed over, and its turn fails.
+/// Longer lines of output are skipped, and their turn fails.
 pub const LONGEST_LINE: usize = 32 << 20;
 
-/// A buffer that grew beyond this is given back after its line.
+/// A buffer that grew beyond this is freed after its line.
 const KEPT_CAPACITY: usize = 64 << 10;
 
 /// The lines of one stream.
@@ -20,42 +20,42 @@ pub(crate) struct Lines {
     buffer: Vec<u8>,
 }
 
-/// How far the present line was read; this is stored.
+/// How far the current line was read; this is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Progress {
     /// No line has begun.
     #[default]
     Between,
-    /// One has, and is not finished.
+    /// A line has begun and is not finished.
     Within(Begun),
-    /// The rest of this line does not count.
+    /// The rest of this line is ignored.
     Skipping,
 }
 
 /// An unfinished line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begun {
-    /// Where the entry begins in which it begins.
+    /// Position of the entry in which it begins.
     pub(crate) position: u64,
-    /// Where it begins in that entry.
+    /// Offset in that entry.
     pub(crate) offset: usize,
-    /// So many bytes of it were read.
+    /// How many bytes of it were read.
     pub(crate) length: usize,
 }
 
-/// What is found in the bytes of an entry.
+/// A finding in the bytes of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     /// A line, without its newline.
     Line {
         bytes: &'a [u8],
-        /// The position of the entry in which it began.
+        /// Position of the entry in which it began.
         began: u64,
     },
-    /// A line that is over the bound; told once, as soon as it is.
+    /// A line over the limit; reported once, as soon as it exceeds the limit.
     TooLong,
-    /// What was read of the unfinished line is no longer on the tape.
+    /// The part of the unfinished line that was read is no longer on the tape.
     Lost,
 }
 
@@ -64,7 +64,7 @@ impl Lines {
         Lines { longest, progress: Progress::Between, buffer: Vec::new() }
     }
 
-    /// Goes on where a cursor stood; an unfinished line is then read [again](Lines::again).
+    /// Continues from a cursor; an unfinished line is then read [again](Lines::again).
     pub(crate) fn resume(longest: usize, progress: Progress) -> Lines {
         Lines { longest, progress, buffer: Vec::new() }
     }
@@ -73,7 +73,7 @@ impl Lines {
         self.progress
     }
 
-    /// Where the tape is still needed from, if a line is unfinished.
+    /// Returns the position from which the tape is still needed, if a line is unfinished.
     pub(crate) fn needed_from(&self) -> Option<u64> {
         match self.progress {
             Progress::Within(begun) => Some(begun.position),
@@ -81,15 +81,15 @@ impl Lines {
         }
     }
 
-    /// How many bytes of the unfinished line are in memory.
+    /// Returns how many bytes of the unfinished line are in memory.
     pub(crate) fn holding(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Reads an entry again that was read before: only what belongs to the unfinished line counts.
+    /// Reads an entry a second time: only what belongs to the unfinished line counts.
     pub(crate) fn again(&mut self, position: u64, bytes: &[u8]) {
         let Progress::Within(begun) = self.progress else { return };
-        // One that was read before this fold is complete already.
+        // The unfinished line is complete already, or the entry precedes it.
         if self.buffer.len() >= begun.length || position < begun.position {
             return;
         }
@@ -97,7 +97,7 @@ impl Lines {
         self.buffer.extend_from_slice(&bytes[from..]);
     }
 
-    /// Reads an entry, and tells of each piece in it.
+    /// Reads an entry, and reports each piece in it.
     pub(crate) fn read(&mut self, position: u64, bytes: &[u8], mut tell: impl FnMut(Piece<'_>)) {
         self.check(&mut tell);
         let mut rest = bytes;
@@ -110,7 +110,7 @@ impl Lines {
         }
     }
 
-    /// The output has ended, and with it the last line.
+    /// Ends the output, and with it the last line.
     pub(crate) fn end(&mut self, mut tell: impl FnMut(Piece<'_>)) {
         self.check(&mut tell);
         match self.progress {
@@ -120,12 +120,12 @@ impl Lines {
         }
     }
 
-    /// Output is missing here: what follows up to the next newline belongs to a line whose beginning is not known.
+    /// Output is missing here: everything up to the next newline belongs to a line with an unknown beginning.
     pub(crate) fn interrupted(&mut self) {
         self.skip();
     }
 
-    /// An unfinished line must be in memory as far as it was read, or it cannot be told from another one.
+    /// An unfinished line must be in memory as far as it was read, or it could be mixed up with another one.
     fn check(&mut self, tell: &mut impl FnMut(Piece<'_>)) {
         if let Progress::Within(begun) = self.progress
             && begun.length != self.buffer.len()
@@ -135,7 +135,7 @@ impl Lines {
         }
     }
 
-    /// The line ends with these bytes.
+    /// Ends the line with these bytes.
     fn finish(&mut self, position: u64, bytes: &[u8], tell: &mut impl FnMut(Piece<'_>)) {
         match std::mem::take(&mut self.progress) {
             Progress::Between if bytes.len() > self.longest => tell(Piece::TooLong),
@@ -153,7 +153,7 @@ impl Lines {
         }
     }
 
-    /// The line has these bytes and does not end with them.
+    /// Adds these bytes to the line, which goes on.
     fn go_on(&mut self, begun: Begun, bytes: &[u8], tell: &mut impl FnMut(Piece<'_>)) {
         let begun = match self.progress {
             Progress::Between => begun,
@@ -187,7 +187,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// What is told when these entries are read, each at its place on a tape.
+    /// Returns what is reported when these entries are read in order.
     fn told(lines: &mut Lines, entries: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         let mut position = 0;

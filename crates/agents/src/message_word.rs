@@ -1,4 +1,4 @@
-//! A message's id as a word: the 26 digits that people see, on labels and in cursors.
+//! A message's id as a word: the 26 digits that people see, in labels and cursors.
 
 use pinfold_core::MessageId;
 use serde::de::Error as _;
@@ -9,7 +9,7 @@ const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// 26 digits of 5 bits hold the 128 bits of an id.
 const LENGTH: u32 = 26;
 
-/// The word of an id.
+/// Returns the word of an id.
 pub(crate) fn of(id: MessageId) -> String {
     let digit = |place: u32| DIGITS[(id.0 >> (5 * place) & 31) as usize] as char;
     (0..LENGTH).rev().map(digit).collect()
@@ -24,7 +24,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<MessageI
     MessageId::in_word(word.as_bytes()).ok_or_else(|| D::Error::custom("not the id of a message"))
 }
 
-/// The same for one that may be missing.
+/// The same for an optional id.
 pub(crate) mod maybe {
     use pinfold_core::MessageId;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

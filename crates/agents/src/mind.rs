@@ -1,4 +1,4 @@
-//! A translator with its ledger: what it says is put down, and what it fails at changes nothing.
+//! A translator with its ledger: what it understands is recorded, and a failure changes nothing.
 
 use crate::intent::{CannotSay, Intent, LONGEST_WORD};
 use crate::ledger::Ledger;
@@ -12,10 +12,10 @@ use pinfold_core::Wall;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// So much of a panic's text is told.
+/// Longest panic text that is passed on, in bytes.
 const LONGEST_PANIC: usize = 400;
 
-/// What is known of a run, and who knows it.
+/// What is known of a run: its setup, its ledger and its translator's state.
 #[derive(Debug)]
 pub(crate) struct Mind {
     pub(crate) setup: Setup,
@@ -29,7 +29,7 @@ impl Mind {
         let before = self.state.clone();
         let see = View { setup: &self.setup, ledger: &self.ledger, at };
         let translator = self.state.translator_mut();
-        // The state is put back as it was: nothing that a failed translator left half done is seen.
+        // The state is restored, so nothing half done by a failed translator remains.
         let words = catch_unwind(AssertUnwindSafe(|| translator.hear(heard, &see)));
         match words {
             Ok(words) => self.ledger.hear(words, told),
@@ -46,7 +46,7 @@ impl Mind {
         self.ledger.tell_activity(known, told);
     }
 
-    /// The bytes of an intent, if it may be said now.
+    /// Returns the bytes that express an intent, if it may be said now.
     pub(crate) fn say(&self, number: u64, intent: &Intent) -> Result<Spoken, CannotSay> {
         self.may(intent)?;
         let see = View { setup: &self.setup, ledger: &self.ledger, at: Wall(0) };
@@ -55,7 +55,7 @@ impl Mind {
         if spoken.bytes.len() > LONGEST_WORD { Err(CannotSay::TooLong) } else { Ok(spoken) }
     }
 
-    /// What no protocol wants to hear is not said, whatever it has words for.
+    /// Checks the rules that hold for every protocol, whatever it has words for.
     fn may(&self, intent: &Intent) -> Result<(), CannotSay> {
         let ledger = &self.ledger;
         if ledger.closed() {
@@ -83,7 +83,7 @@ impl Mind {
     }
 }
 
-/// What a panic says of itself.
+/// Returns the text of a panic.
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,15 +1,16 @@
-//! What a fold has to say to whoever reads the log.
+//! What a fold reports to the readers of the log.
 
 use crate::message_word;
 use pinfold_core::MessageId;
 use std::fmt;
 
-/// Something for the log. There are at most 16 of each kind in a run: an agent may print nothing but nonsense.
+/// Something for the log. There are at most 16 of each kind in a run: an agent may print nothing but
+/// nonsense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// A line is not of the protocol.
     Garbage {
-        /// Its beginning.
+        /// The line's beginning.
         begins: String,
     },
     /// An end of a turn that is not under way.
@@ -19,56 +20,56 @@ pub enum Note {
     },
     /// An end of a turn while none was under way.
     StrayEnd {
-        /// The message that it names.
+        /// The message that it names, if any.
         named: Option<MessageId>,
     },
-    /// A result without work that names no command of ours: it ends nothing.
+    /// A result without work that names no command of ours; it ends nothing.
     EmptyEnd,
     /// A request that cannot be kept.
     RequestDropped {
-        /// Why.
+        /// Why it cannot be kept.
         why: &'static str,
     },
-    /// An id of a vendor session that cannot be one.
+    /// A vendor session id that cannot be valid.
     OddSession,
-    /// A line was over the bound, and passed over.
+    /// A line was over the limit and was skipped.
     LineTooLong,
     /// Output is missing on the tape.
     Gap {
-        /// How many bytes, where that is known.
+        /// Number of lost bytes, if known.
         lost: Option<u64>,
     },
     /// The translator failed at a line, and goes on with the next one.
     Panicked {
-        /// What it said.
+        /// The panic's text.
         text: String,
     },
-    /// What was known cannot be read: nothing is concluded from this run.
+    /// The fold's cursor cannot be read: nothing is concluded from this run.
     Unknown {
-        /// Why.
+        /// Why it cannot be read.
         why: String,
     },
     /// The agent's own words.
     Agent {
-        /// What it said.
+        /// What the agent said.
         text: String,
     },
 }
 
-/// So many notes of a kind are told in a run.
+/// Most notes of one kind in a run.
 pub(crate) const MOST: u8 = 16;
 
-/// So much of a text of the agent's is in a note.
+/// Longest text of the agent's in a note, in bytes.
 const LONGEST: usize = 200;
 
 impl Note {
-    /// A line that is not of the protocol.
+    /// Makes the note for a line that is not of the protocol.
     pub(crate) fn garbage(line: &[u8]) -> Note {
         let begins = String::from_utf8_lossy(&line[..line.len().min(LONGEST)]);
         Note::Garbage { begins: short(&begins, LONGEST) }
     }
 
-    /// What counts together.
+    /// Returns the kind by which notes are counted.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Note::Garbage { .. } => "garbage",
@@ -86,7 +87,7 @@ impl Note {
     }
 }
 
-/// As much of a text as fits.
+/// Cuts a text to at most `most` bytes.
 pub(crate) fn short(text: &str, most: usize) -> String {
     text[..text.floor_char_boundary(most)].to_owned()
 }

@@ -1,4 +1,4 @@
-//! What is known of an agent from its tape: the words that all protocols are translated into.
+//! What a tape says of an agent: the vocabulary into which all protocols are translated.
 
 use crate::intent::Intent;
 use crate::note::Note;
@@ -12,66 +12,67 @@ use serde::{Deserialize, Serialize};
 pub enum Observation {
     /// The agent can be given messages.
     Ready,
-    /// The agent has a delivery: its protocol proves it, or, where none does, it was written.
+    /// The agent has a delivery: its protocol proves it or, where it cannot, the delivery was written.
     Taken(Delivery),
     /// A turn began.
     TurnBegan(Turn),
     /// A turn ended. Each delivery ends once; an end that names none of ours is the agent's own turn.
     TurnEnded {
-        /// Whose.
+        /// Whose turn it was.
         turn: Turn,
-        /// How.
+        /// How it ended.
         outcome: Outcome,
-        /// What came of it.
+        /// The answer, if there is one.
         answer: Option<Answer>,
-        /// What it cost.
+        /// What the turn cost, if known.
         usage: Option<Usage>,
     },
-    /// The agent says that a turn ended, and names a message that is not in flight. Only the engine knows whether it is one
-    /// of this session: if not, the id is part of the answer, and the turn under way is over.
+    /// The agent says that a turn ended, and names a message that is not in flight. Only the engine knows
+    /// whether that message belongs to this session; if not, the id is part of the answer, and the current
+    /// turn is over.
     EndInDoubt {
-        /// The turn under way.
+        /// The current turn.
         turn: Delivery,
         /// The id that was named.
         named: MessageId,
-        /// What it said, the id included.
+        /// The answer, including the id.
         answer: Answer,
     },
-    /// A part of a long answer, so that none has to be kept whole: what was there from `offset` on is replaced by it.
+    /// A part of a long answer, so that none has to be kept whole. It replaces the answer from `offset` on.
     AnswerPart {
-        /// Where in the answer of the turn under way.
+        /// Offset in the answer of the current turn, in bytes.
         offset: u64,
-        /// The text.
+        /// The part's text.
         text: String,
     },
     /// The agent asks a person.
     RequestOpened(Request),
-    /// Nobody needs to answer any more: it was taken back, or its turn ended.
+    /// No answer is needed any more: the request was taken back, or its turn ended.
     RequestWithdrawn(RequestId),
     /// What the agent is doing now.
     Activity(Activity),
     /// The id of the vendor's session.
     VendorSession {
-        /// What it is now.
+        /// The id now.
         id: String,
-        /// What it was, if it has changed.
+        /// The id before, if it has changed.
         before: Option<String>,
     },
     /// The vendor does not open the session that was named at the start.
     VendorSessionRefused(SessionRefused),
     /// Something about a usage limit.
     Limit(Limit),
-    /// The agent needs somebody to log in.
+    /// The agent needs a person to log in.
     LoginNeeded {
-        /// Its own words.
+        /// The agent's own words.
         text: String,
     },
-    /// Whether work of the agent's own is under way, which outlives turns.
+    /// Whether the agent does work of its own, which outlives turns.
     OwnWork {
-        /// Whether it is.
+        /// Whether such work is under way.
         under_way: bool,
     },
-    /// The protocol needs this to be said next; [`Fold::wants`](crate::Fold::wants) says so until it was.
+    /// The protocol needs this said next; [`Fold::wants`](crate::Fold::wants) repeats it until it was.
     Wants(Intent),
     /// Something for the log.
     Note(Note),
@@ -81,15 +82,15 @@ pub enum Observation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// It works on a turn, or on something of its own.
+    /// Working on a turn, or on something of its own.
     Working,
-    /// It waits for a person.
+    /// Waiting for a person.
     Waiting,
-    /// It has nothing to do.
+    /// Nothing to do.
     Idle,
-    /// Its account has met a limit, or has no login.
+    /// The account has reached a limit, or has no login.
     Limited,
-    /// Nothing tells.
+    /// The agent does not say.
     #[default]
     Unknown,
 }
@@ -99,19 +100,19 @@ pub enum Activity {
 pub enum SessionRefused {
     /// Another process has it.
     Busy,
-    /// There is none of this id.
+    /// No session has this id.
     Unknown,
 }
 
-/// Why an agent was told to leave before it was ready: no handshake could be made with it.
+/// Why an agent was told to leave before it was ready: the handshake failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GaveUp {
-    /// It knows no session of the id that it was to go on with.
+    /// The agent does not know the session that it was to resume.
     UnknownSession,
-    /// It wants a login first.
+    /// The agent wants a login first.
     Login,
-    /// Anything else.
+    /// Any other refusal.
     Refused,
 }
 
@@ -122,9 +123,9 @@ pub struct Limit {
     pub reach: Reach,
     /// When it resets.
     pub until: Option<Wall>,
-    /// Which limit, in the vendor's word: `five_hour`.
+    /// The limit, in the vendor's word: `five_hour`.
     pub window: Option<String>,
-    /// How much of it is used, as a part of one.
+    /// The used share, from 0 to 1.
     pub used: Option<f64>,
 }
 
@@ -134,8 +135,8 @@ pub struct Limit {
 pub enum Reach {
     /// The vendor refuses work.
     Reached,
-    /// The vendor warns.
+    /// The vendor warns that the limit is near.
     Near,
-    /// The vendor works.
+    /// The vendor accepts work.
     Off,
 }

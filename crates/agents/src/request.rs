@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Which request of a run: ours, counted from 1, since those of vendors are long or start again in every run.
+/// The id of a request within its run, counted from 1. It is ours, because vendors' ids are long, or start
+/// again in every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestId(pub u64);
@@ -15,7 +16,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// A word that is not the id of a request.
+/// The word is not a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the id of a request is `r` and a number")]
 pub struct NotARequest;
@@ -29,27 +30,27 @@ impl FromStr for RequestId {
     }
 }
 
-/// A request as it is shown to who may answer it.
+/// A request as it is shown to the people who may answer it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Which of the run.
+    /// The request's id in its run.
     pub id: RequestId,
-    /// What kind of answer it wants.
+    /// The kind of answer that it wants.
     pub kind: RequestKind,
     /// What it is about, in a line: `Bash: rm -rf build`.
     pub title: String,
-    /// More of it, for who looks closer.
+    /// More detail, for a closer look.
     pub detail: Option<String>,
-    /// The line by which the agent asked.
+    /// The line in which the agent asked.
     pub raw: String,
 }
 
-/// What kind of answer a request wants.
+/// The kind of answer that a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestKind {
     /// Yes or no.
     Permission,
-    /// Words.
+    /// An answer in words.
     Question,
 }

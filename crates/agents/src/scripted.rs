@@ -1,16 +1,16 @@
 //! `scripted`: the protocol of pinfold's own tests, in which a script can play an agent with every kind of trouble.
 //!
 //! Both sides write one JSON object a line. Each has a `type`; objects of other types, and fields that are not listed, are
-//! passed over. What is not a JSON object is noted as garbage. `ID` is the number of the word in this run, as JSON-RPC has one.
+//! skipped. A line that is not a JSON object is noted as garbage. `ID` is the number of the word in this run, as JSON-RPC has one.
 //!
 //! To the agent:
 //!
 //! | line | when |
 //! |---|---|
-//! | `{"type":"hello","id":ID,"step":1,"session":null,"dir":"/x"}` | the handshake; `session` is the vendor session to go on with |
+//! | `{"type":"hello","id":ID,"step":1,"session":null,"dir":"/x"}` | the handshake; `session` is the vendor session to resume |
 //! | `{"type":"prompt","id":ID,"message":"01J...","delivery":7,"text":"...","try":1,"again":false,"files":[],"from":null}` | a message; `again`: it may have been seen before |
 //! | `{"type":"answer","request":"a1","allow":true,"words":null,"always":false}` | to its request `a1` |
-//! | `{"type":"interrupt"}` | end the turn, live on |
+//! | `{"type":"interrupt"}` | end the turn, keep running |
 //! | end of input | leave |
 //!
 //! From the agent:
@@ -24,10 +24,10 @@
 //! | `{"type":"text","text":"..."}` | more of the answer |
 //! | `{"type":"ended","id":ID,"how":"done","answer":"...","why":"...","kind":"limit","turns":1,"local":false,"usage":{...}}` | the turn ended: `how` is `done`, `failed` or `cancelled`; all but `type` may be left out. Without `id` it is a turn of its own. With `turns` 0 it ends nothing unless it is `local`. Without `answer` the answer is what came as `text`. `kind` is one of `limit login model server overloaded other`, `usage` is an object of [`Usage`] |
 //! | `{"type":"asks","request":"a1","kind":"permission","title":"...","detail":"..."}` | it asks a person; `kind` is `permission` or `question` |
-//! | `{"type":"takes_back","request":"a1"}` | it does not ask any more |
+//! | `{"type":"takes_back","request":"a1"}` | it withdraws the request |
 //! | `{"type":"work","under_way":true}` | work of its own is under way, or over |
 //! | `{"type":"limit","reach":"reached","until_ms":1794809117000,"window":"five_hour","used":1.0}` | a usage limit: `reached`, `near` or `off`; `in_ms` instead of `until_ms` counts from when the line was printed |
-//! | `{"type":"login","text":"..."}` | somebody has to log in |
+//! | `{"type":"login","text":"..."}` | a person has to log in |
 //! | `{"type":"refused","why":"busy"}` | it cannot open its session: `busy` or `unknown` |
 //! | `{"type":"note","text":"..."}` | something for the log |
 //!
@@ -47,14 +47,14 @@ use pinfold_core::Wall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// So much of an agent's text is kept in a failure or a note.
+/// Longest text of the agent's in a failure or a note, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
 
 /// The state of a scripted agent; most of it is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Scripted {
-    /// The last step of the handshake that was said, and the number under which it was.
+    /// The last handshake step that was said, and its number.
     greeted: Option<(u64, u32)>,
 }
 
@@ -239,7 +239,7 @@ impl Scripted {
         })
     }
 
-    /// An answer to the handshake counts for the step that was said last.
+    /// Handles an answer to the handshake; it counts for the last step that was said.
     fn greets(&self, id: u64, more: bool, line: &[u8]) -> Word {
         match self.greeted {
             Some((number, step)) if number == id && more => {
@@ -255,7 +255,7 @@ fn named(id: Option<u64>) -> Named {
     id.map_or(Named::Own, Named::Number)
 }
 
-/// A result without work ends only a command that the agent does by itself, as `/clear`.
+/// Handles an end. A result without work ends only a command that the agent does by itself, such as `/clear`.
 fn ended(ending: Ending) -> Word {
     if ending.turns == Some(0) && !(ending.local && ending.id.is_some()) {
         return Word::Note(Note::EmptyEnd);

@@ -1,5 +1,5 @@
-//! What a run was started with, as far as its translator needs it. It is part of the cursor: a preset that changes in
-//! the middle of a run changes the next one.
+//! What a run was started with, as far as its translator needs it. It is part of the cursor: a preset that
+//! changes during a run affects only the next one.
 
 use crate::message_word;
 use crate::preset::{Exec, Input, Preset, Protocol, Turns};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// How the agent is spoken to.
+    /// How pinfold speaks with the agent.
     pub protocol: Protocol,
     /// How a message is written, for protocol `line`.
     pub input: Input,
@@ -19,10 +19,10 @@ pub struct Setup {
     pub turns: Turns,
     /// How its output is read, for protocol `exec`.
     pub exec: Exec,
-    /// What its threads are opened with, for protocol `codex`.
+    /// What threads are opened with, for protocol `codex`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub thread: BTreeMap<String, String>,
-    /// Where it runs.
+    /// The session's directory.
     pub dir: String,
     /// The vendor session, if it was known before the start.
     pub vendor_session: Option<String>,
@@ -32,7 +32,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// That of a run of this agent.
+    /// Returns the setup for a run of this preset.
     #[must_use]
     pub fn new(preset: &Preset, dir: &str, vendor_session: Option<&str>) -> Setup {
         Setup {

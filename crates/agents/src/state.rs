@@ -1,4 +1,5 @@
-//! The translators, one for each protocol, and what each knows. A new protocol is a file, a variant and its arms here.
+//! The translators, one per protocol, and their states. A new protocol is a file, a variant and its arms
+//! here.
 
 use crate::acp::Acp;
 use crate::codex::Codex;
@@ -14,7 +15,7 @@ use crate::translate::{Heard, Spoken, Translate, View};
 use crate::word::Word;
 use serde::{Deserialize, Serialize};
 
-/// What the translator of a run knows. The names are stored in cursors: they stay for ever.
+/// The state of a run's translator. The names are stored in cursors, so they stay forever.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
@@ -25,18 +26,18 @@ pub(crate) enum State {
     Acp(Box<Acp>),
     Pi(Box<Pi>),
     Codex(Box<Codex>),
-    /// Nothing is known, and nothing is concluded: no turn ends.
+    /// Nothing is known, so nothing is concluded: no turn ends.
     Unknown(Unknown),
     #[cfg(test)]
     Fragile(tests::Fragile),
 }
 
-/// What is known of a run that cannot be translated.
+/// The state of a run that cannot be translated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Unknown {}
 
 impl State {
-    /// That of a run that begins.
+    /// Returns the state of a new run.
     pub(crate) fn new(protocol: Protocol) -> State {
         match protocol {
             Protocol::Line => State::Line(Line::default()),

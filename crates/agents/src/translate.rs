@@ -1,7 +1,7 @@
-//! What a translator is: it hears what happened in a run and says what that means; it writes what is to be said.
+//! A translator hears what happened in a run and says what that means; it also writes what is to be said.
 //!
-//! It knows nothing of what counts: the [ledger](crate::ledger) does. It may fail at any line: then its state is what it was
-//! before that line.
+//! It does not know what counts; the [ledger](crate::ledger) does. If it fails at a line, its state is
+//! restored to what it was before that line.
 
 use crate::intent::{CannotSay, Intent};
 use crate::label::Label;
@@ -16,21 +16,21 @@ use pinfold_core::{Exit, Wall};
 pub(crate) enum Heard<'a> {
     /// The run begins.
     Begin,
-    /// This was said; the ledger knows it already.
+    /// This was said; the ledger knows already.
     Said { number: u64, label: &'a Label },
     /// Everything up to this number was written to the agent's input.
     Written { number: u64 },
     /// The agent printed a line.
     Line {
         bytes: &'a [u8],
-        /// The position of the entry in which it began.
+        /// Position of the entry in which it began.
         began: u64,
     },
     /// The agent printed a line on its standard error.
     ErrorLine(&'a [u8]),
-    /// The agent printed a line that is too long to be read.
+    /// The agent printed a line that is too long to read.
     TooLong,
-    /// The run ended, and all it printed was heard.
+    /// The run ended, and all its output was heard.
     Exited(Exit, EndedBy),
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Heard<'a> {
 pub(crate) struct View<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) ledger: &'a Ledger,
-    /// When what is heard was written on the tape.
+    /// When the entry that is heard was written on the tape.
     pub(crate) at: Wall,
 }
 
@@ -47,19 +47,19 @@ pub(crate) struct View<'a> {
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct Spoken {
     pub(crate) bytes: Vec<u8>,
-    /// Close the agent's input after them.
+    /// Close the agent's input afterwards.
     pub(crate) close: bool,
 }
 
-/// One protocol.
+/// A protocol.
 pub(crate) trait Translate {
-    /// What that which happened means.
+    /// Returns the meaning of what happened.
     fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word>;
 
-    /// How an intent is said. The fold has looked whether it may be said at all.
+    /// Returns the bytes that express an intent. The fold has checked that it may be said.
     fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay>;
 
-    /// Whether the protocol tells what the agent is doing.
+    /// Returns whether the protocol reports what the agent is doing.
     fn tells_activity(&self, _setup: &Setup) -> bool {
         true
     }
@@ -71,20 +71,20 @@ impl Spoken {
         Spoken { bytes: format!("{text}\n").into_bytes(), close: false }
     }
 
-    /// Nothing, and the end of the input.
+    /// No bytes, and the end of the input.
     pub(crate) fn end() -> Spoken {
         Spoken { bytes: Vec::new(), close: true }
     }
 }
 
 impl View<'_> {
-    /// The turns that began by being written, where nothing else proves it.
+    /// Returns the turns that began by being written, for protocols in which nothing else proves it.
     pub(crate) fn written(&self, number: u64) -> impl Iterator<Item = Named> + '_ {
         let written = self.ledger.open().iter().filter(move |open| open.number <= number);
         written.map(|open| Named::Number(open.number))
     }
 
-    /// The end of all turns under way, because what was printed cannot be read.
+    /// Ends all open turns, because the output cannot be read.
     pub(crate) fn too_long(&self) -> Vec<Word> {
         let failed = |open: &Open| {
             let how = How::Failed(Failure::too_long());
@@ -93,7 +93,7 @@ impl View<'_> {
         self.ledger.open().iter().map(failed).collect()
     }
 
-    /// The same, and the interrupt of an agent that may be in the middle of its turn, which is of no use any more.
+    /// The same, and interrupts an agent that may still be working on its turn in vain.
     pub(crate) fn given_up(&self) -> Vec<Word> {
         let mut words = self.too_long();
         if !words.is_empty() {

@@ -1,4 +1,4 @@
-//! A turn: whose it is, how it ended, what came of it and what it cost.
+//! A turn: whose it is, how it ended, its answer and its cost.
 
 use crate::message_word;
 use pinfold_core::MessageId;
@@ -7,58 +7,58 @@ use serde::{Deserialize, Serialize};
 /// One delivery of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Which message.
+    /// The message's id.
     #[serde(with = "message_word")]
     pub message: MessageId,
-    /// The number of the delivery.
+    /// The delivery's number.
     pub delivery: u64,
 }
 
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// That of a message.
+    /// The turn of a message.
     Of(Delivery),
-    /// One that the agent began by itself.
+    /// A turn that the agent began by itself.
     Own,
 }
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// With an answer.
+    /// Done, with or without an answer.
     Done,
     /// With an error.
     Failed(Failure),
-    /// By an interrupt that was said in this turn.
+    /// By an interrupt that was said during this turn.
     Interrupted,
-    /// As if by an interrupt, and none was said in this turn.
+    /// As if by an interrupt, though none was said during this turn.
     CancelledUnasked {
-        /// An interrupt was said that found no turn to end, so that it may have hit this one: deliver again, at no cost.
+        /// An earlier interrupt found no turn to end and may have hit this one: deliver again, at no cost.
         crossed: bool,
     },
 }
 
-/// Whose doing the end of a run is.
+/// Who ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// The agent's own.
+    /// The agent ended by itself.
     Itself,
-    /// It was asked to end, or interrupted: how it exits says nothing of its turn.
+    /// The agent was asked to end, or interrupted; its exit says nothing of its turn.
     Us,
 }
 
 /// Why a turn failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of reason it is.
+    /// The kind of reason.
     pub kind: FailureKind,
     /// The agent's own words.
     pub text: String,
 }
 
 impl Failure {
-    /// That of a turn in which a line could not be read.
+    /// Returns the failure of a turn in which a line could not be read.
     pub(crate) fn too_long() -> Failure {
         let most = crate::lines::LONGEST_LINE >> 20;
         let text = format!("a line of its output has more than {most} MiB, and cannot be read");
@@ -66,50 +66,50 @@ impl Failure {
     }
 }
 
-/// What kind of reason a turn failed for.
+/// The kind of reason for a failed turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// A usage limit.
     Limit,
-    /// The login is missing or dead.
+    /// The login is missing or has expired.
     Login,
-    /// There is no such model.
+    /// No such model.
     Model,
-    /// The vendor's servers, or the way there.
+    /// The vendor's servers failed, or could not be reached.
     Server,
-    /// The vendor has more to do than it can: later it works.
+    /// The vendor is overloaded; a later try may work.
     Overloaded,
-    /// A line of output was too long to be read.
+    /// A line of output was too long to read.
     LineTooLong,
-    /// Any other.
+    /// Any other reason.
     Other,
 }
 
-/// What an agent answered.
+/// An agent's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// So many bytes of it came before, as [`AnswerPart`](crate::Observation::AnswerPart).
+    /// How many bytes of it came before, as [`AnswerPart`](crate::Observation::AnswerPart).
     pub before: u64,
-    /// The rest, or all of it.
+    /// The rest, or the whole answer.
     pub text: String,
-    /// Whether nothing was left out because it was too long.
+    /// False if something was left out because it was too long.
     pub whole: bool,
 }
 
-/// What a turn cost, as far as the agent tells.
+/// What a turn cost, as far as the agent says.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Of this turn alone.
+    /// Cost of this turn alone.
     pub turn: Spent,
-    /// Of the whole vendor session up to now; what this turn took is the difference.
+    /// Cost of the whole vendor session so far; this turn's cost is the difference.
     pub session: Spent,
     /// The model.
     pub model: Option<String>,
-    /// How many tokens of its context are in use.
+    /// Tokens of context in use.
     pub context_used: Option<u64>,
-    /// How many there are.
+    /// Size of the context in tokens.
     pub context_size: Option<u64>,
 }
 
@@ -117,13 +117,13 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// Tokens read, from the vendor's cache or not.
+    /// Tokens read, cached or not.
     pub input_tokens: Option<u64>,
     /// Tokens written.
     pub output_tokens: Option<u64>,
-    /// Those of the tokens read that came from the vendor's cache.
+    /// The tokens read that came from the vendor's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What translators say to the ledger: what a line means, before it is known whether it counts.
+//! What translators tell the ledger: what a line means, before it is known whether it counts.
 
 use crate::intent::Intent;
 use crate::note::Note;
@@ -15,21 +15,21 @@ pub(crate) enum Word {
     Ready,
     /// The protocol needs something said.
     Want(Want),
-    /// It has the prompt of this number.
+    /// The agent has the prompt of this number.
     Taken(u64),
     /// A turn began.
     Began(Named),
     /// A turn ended.
     Ended(End),
-    /// The turn of this number ended, unless the id that is named is one of this session.
+    /// The turn of this number ended, unless the named id belongs to this session.
     InDoubt { number: u64, named: MessageId, text: Text },
     /// More of the answer.
     More(String),
-    /// The answer so far, in place of what was there.
+    /// The answer so far, replacing the earlier text.
     Anew(String),
-    /// It asks a person.
+    /// The agent asks a person.
     Asks(Ask),
-    /// It does not ask any more.
+    /// The agent withdraws a request.
     TakesBack(String),
     /// The id of the vendor session.
     Session(String),
@@ -37,7 +37,7 @@ pub(crate) enum Word {
     SessionRefused(SessionRefused),
     /// Something about a usage limit.
     Limit(Limit),
-    /// Somebody has to log in.
+    /// A person has to log in.
     Login(String),
     /// Whether work of its own is under way.
     Work(bool),
@@ -45,15 +45,15 @@ pub(crate) enum Word {
     Note(Note),
 }
 
-/// What a protocol needs to be said, by itself.
+/// What a protocol by itself needs said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Want {
     /// A step of the handshake.
     Handshake(u32),
-    /// The end of a turn that counts as ended already.
+    /// An interrupt of a turn that already counts as ended.
     Interrupt,
-    /// The end of an agent with which no handshake can be made.
+    /// The end of input, for an agent with which the handshake failed.
     Close,
 }
 
@@ -67,21 +67,21 @@ impl Want {
     }
 }
 
-/// Which turn an agent means.
+/// The turn that an agent means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// That of the prompt of this number.
+    /// The turn of the prompt of this number.
     Number(u64),
-    /// None of ours.
+    /// A turn that is not one of ours.
     Own,
 }
 
-/// The end of a turn, as the agent says it.
+/// The end of a turn, as the agent reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct End {
     pub(crate) turn: Named,
     pub(crate) how: How,
-    /// The answer, if it is not what came as [`Word::More`].
+    /// The answer, if it did not come as [`Word::More`].
     pub(crate) text: Option<Text>,
     pub(crate) usage: Option<Usage>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Text {
 /// A request, in the agent's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ask {
-    /// Its id in the protocol, by which it is answered and taken back.
+    /// The request's id in the protocol, by which it is answered and taken back.
     pub(crate) key: String,
     pub(crate) kind: RequestKind,
     pub(crate) title: String,

@@ -1,17 +1,19 @@
-//! Places who is at the other end of a socket: the kernel is asked, the core judges. The same for daemon and shims.
+//! Places the peer at the other end of a socket: the kernel is asked, the core judges. Daemon and shims use
+//! the same code.
 
 use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
 use pinfold_kernel::caller::{self, Neighbours, Peer, Seen, is_shortage};
 use rustix::io::Errno;
 use std::sync::OnceLock;
 
-/// What every shim is called, whatever its program's file is called by now.
+/// The process name of every shim, whatever the name of its program's file.
 const SHIM: &[u8] = b"pinfold-shim";
 
-/// Places a peer relative to this process. One that has no shim above it makes its neighbours quick to place.
+/// Places a peer relative to this process. `known` speeds it up for neighbours of a peer that has no shim
+/// above it.
 ///
 /// # Errors
-/// When there is no descriptor or memory left to look with: that says nothing about the peer.
+/// No descriptor or memory is left to look with; that says nothing about the peer.
 pub fn place(peer: &Peer, known: Option<&Neighbours>) -> Result<Standing, Errno> {
     static OWN: OnceLock<Bounds> = OnceLock::new();
     let own = match OWN.get() {

@@ -1,8 +1,9 @@
-//! Crash points: named steps at which a test makes the shim abort. Without the feature they are nothing.
+//! Crash points: named steps at which a test makes the shim abort. Without the feature they do nothing.
 //!
-//! The variable names the point; or, as `trace:PATH`, a file to which the name of every point that is passed is added.
-//! As `stop:POINT@PATH` whoever passes the point first, and so makes the file, stops there until it is continued or killed:
-//! then a test kills whom it wants. `POINT#3` is the third time that a process passes it.
+//! The variable names the point; or, as `trace:PATH`, a file to which the name of every passed point is
+//! added. With `stop:POINT@PATH`, the first process to pass the point creates the file and stops there until
+//! it is continued or killed, so that a test can kill any process it wants. `POINT#3` is the third time that
+//! a process passes the point.
 
 /// The variable that names the point at which to abort.
 pub const VARIABLE: &str = "PINFOLD_CRASH_AT";
@@ -28,7 +29,8 @@ pub const POINTS: &[&str] = &[
     "leave.closed",
 ];
 
-/// Points that not every run passes: the daemon is slow to store an end, an agent ends a turn, a run has a tape.
+/// Points that only some runs pass: the daemon is slow to store an end, an agent ends a turn, a run has a
+/// tape.
 pub const SOMETIMES: &[&str] = &[
     "record.synced",
     "turn.stored",
@@ -44,7 +46,7 @@ pub const SOMETIMES: &[&str] = &[
     "guest.ended",
 ];
 
-/// Aborts when the environment says so.
+/// Aborts if the environment says so.
 #[cfg(feature = "crash-points")]
 pub fn point(name: &str) {
     if is_wanted(name) {
@@ -52,7 +54,7 @@ pub fn point(name: &str) {
     }
 }
 
-/// In a child that was just forked: the shim aborts, and the child goes on without it.
+/// For a child that was just forked: aborts the shim, and the child goes on without it.
 #[cfg(feature = "crash-points")]
 pub fn parent_dies_at(name: &str, parent: rustix::process::Pid) {
     if is_wanted(name) {
@@ -63,7 +65,7 @@ pub fn parent_dies_at(name: &str, parent: rustix::process::Pid) {
     }
 }
 
-/// Whether this is the point at which to abort; otherwise it is noted where all of them are.
+/// Returns whether to abort at this point; if all points are traced, records it.
 #[cfg(feature = "crash-points")]
 fn is_wanted(name: &str) -> bool {
     debug_assert!(POINTS.contains(&name) || SOMETIMES.contains(&name), "{name} is not listed");
@@ -77,7 +79,7 @@ fn is_wanted(name: &str) -> bool {
     wanted == name
 }
 
-/// Stops at a point, if nobody else has.
+/// Stops at a point, if no other process has.
 #[cfg(feature = "crash-points")]
 pub fn stop_at(wanted: &str, name: &str) {
     let Some((point, file)) = wanted.strip_prefix("stop:").and_then(|rest| rest.split_once('@')) else {

@@ -1,14 +1,14 @@
 //! Keeps one agent: its tree, its locks, its output and its exit record, whatever becomes of the daemon.
 //!
 //! A daemon uses [`client`] to start a shim or to find a running one, [`Command`] and [`Report`] to talk with
-//! it, [`record`], [`log`] and [`tape`] to read what it wrote. The shim itself is [`process::main`].
+//! it, and [`record`], [`log`] and [`tape`] to read what it wrote. The shim itself is [`process::main`].
 //!
 //! # Theory of operation
 //!
 //! **One process, one thread, one poll.** Each live session has a shim. It has no runtime and waits for the kernel
 //! only (`process/shim.rs`): `wait` polls signals, the daemon's connection, newcomers, the agent's pipes or its
 //! terminal, viewers, the notify socket; `heed` takes what came; `advance` does what is due. It decides nothing but
-//! how to end a tree: when to start, stop and restart is the daemon's. A daemon's shims are forked by the nursery,
+//! how to end a tree: the daemon decides when to start, stop and restart. Shims are forked by the nursery,
 //! a process that has paid for exec once; it is also this program, and keeps nothing.
 //!
 //! **Birth.** A shim's standard input is one end of a socket pair. Through it come [`Command::Keep`] and copies of
@@ -39,7 +39,7 @@
 //! where that does not come within 20 ms, the shim syncs its record itself.
 //!
 //! **What survives which death.** The daemon's: everything; the shim listens at its socket for the next one, whose
-//! generation must not be lower, and which is asked of the kernel: it has the flock of the home. When the run ends
+//! generation must not be lower, and of which the kernel says that it has the flock of the home. When the run ends
 //! first, the shim syncs, marks the locks as released and leaves; the record waits. The shim's own: the agent is
 //! killed by its parent-death signal, the kernel frees the locks, and the next holder finds them not marked as
 //! released and ends what is left of the tree first. A record that was written stays, and so do the log and the
@@ -88,16 +88,16 @@ pub use protocol::start::{Contain, Directory, Joins, LogLimits, Rights, Start, S
 pub use protocol::tape::{Can, Flow, SaidUpTo, TapeEnd, TapeReport, TapeStanding};
 pub use protocol::welcome::{Keeping, Welcome};
 
-/// Where programs are looked for when the environment does not say.
+/// Where programs are looked for if the environment has no PATH.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The socket beside a session's exit records: there a shim listens where it cannot where it was told to.
+/// The socket beside a session's exit records, where a shim listens if it cannot listen where it was told to.
 pub const BESIDE_RECORDS: &str = "shim.sock";
 
 /// The file in a home whose flock makes a process its daemon.
 pub const DAEMON_LOCK: &str = "daemon.lock";
 
-/// A process that was to be ended, if it still lives: who it is, and why it could not be.
+/// Describes a process that was to be ended, if it still lives: which it is, and why it could not be ended.
 #[must_use]
 pub fn survivor(process: u32) -> Option<pinfold_core::unended::Survivor> {
     process::survivor(process)

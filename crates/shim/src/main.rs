@@ -1,4 +1,4 @@
-//! The shim as a program, for the tests of this crate. The one that people get is `pinfold-shim` of the package `pinfold`.
+//! The shim as a program, for the tests of this crate. Users get `pinfold-shim` from the package `pinfold`.
 
 fn main() -> std::process::ExitCode {
     pinfold_shim::process::main()

@@ -1,4 +1,4 @@
-//! The sockets at which shims listen, and where they are looked for.
+//! The sockets on which shims listen, and where they are looked for.
 
 use pinfold_kernel::peer::Other;
 use pinfold_kernel::private::{self, Wider};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A socket that listens, and the file that leads to it.
+/// A listening socket, and the file that leads to it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
@@ -17,12 +17,12 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at the first of several paths where that is possible. Folders that were removed are made again.
+    /// Listens at the first of several paths where that is possible. Removed folders are created again.
     pub(crate) fn open(paths: &[&Path]) -> Result<Self, Errno> {
         let mut problem = Errno::INVAL;
         for path in paths {
             make_folders(path);
-            // Whoever may write to the folder can put another socket there.
+            // A user who may write to the folder could put another socket there.
             if let Err(error) =
                 path.parent().map_or(Ok(()), |folder| private::make_private(folder, Wider::Tighten))
             {
@@ -37,12 +37,12 @@ impl Listener {
         Err(problem)
     }
 
-    /// Whether its path still leads to it: whoever empties a folder for sockets does not ask whose they are.
+    /// Returns whether its path still leads to it: cleaners of socket folders do not ask whose they are.
     pub(crate) fn is_there(&self) -> bool {
         file_at(&self.path).is_ok_and(|file| file == self.file)
     }
 
-    /// Takes the path away, if it is still its own.
+    /// Removes the path, if it is still its own.
     pub(crate) fn remove(&self) {
         if self.is_there() {
             let _ = rustix::fs::unlink(&self.path);
@@ -60,7 +60,7 @@ fn file_at(path: &Path) -> Result<(u64, u64), Errno> {
     rustix::fs::lstat(path).map(|file| (file.st_dev, file.st_ino))
 }
 
-/// The folder of a socket, and the one above it; more than that is not ours.
+/// Creates the folder of a socket, and the one above it; more than that is not ours.
 fn make_folders(socket: &Path) {
     let Some(folder) = socket.parent().filter(|folder| !folder.exists()) else { return };
     for missing in [folder.parent(), Some(folder)].into_iter().flatten() {
@@ -68,7 +68,8 @@ fn make_folders(socket: &Path) {
     }
 }
 
-/// Connects to a path where a process of this user listens; at any other one it is `EPERM`, and nothing was said.
+/// Connects to a path where a process of this user listens; any other path gives `EPERM`, and nothing was
+/// said.
 pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let socket = socket::connect(path, None)?;
     if Other::of(&socket)?.is_own() { Ok(socket) } else { Err(Errno::PERM) }

@@ -1,9 +1,10 @@
-//! How a program on a terminal asks for a person: by the bell, or by a notification (OSC 9, 777 or 99).
+//! How a program on a terminal asks for a person's attention: by the bell, or by a notification (OSC 9, 777
+//! or 99).
 
-/// So much of a notification's text is kept.
+/// Longest text of a notification that is kept, in bytes.
 const LONGEST: usize = 200;
 
-/// That a program asked for a person.
+/// A program's call for a person's attention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attention {
     /// By the bell. It is weak evidence: programs also ring when a key means nothing to them.
@@ -13,10 +14,10 @@ pub enum Attention {
 }
 
 impl Attention {
-    /// What a sequence `ESC ] ... ` asks, if it is a notification.
+    /// Reads the parameters of a sequence `ESC ] ...`; `None` if it is not a notification.
     pub(crate) fn of_osc(params: &[&[u8]]) -> Option<Attention> {
         match params {
-            // A number is one of ConEmu's commands: 9;4 is how far something has come, 9;9 a directory.
+            // A number is one of ConEmu's commands: 9;4 shows progress, 9;9 sets the directory.
             [b"9", first, ..] if !first.is_empty() && first.iter().all(u8::is_ascii_digit) => None,
             [b"9", text @ ..] if !text.is_empty() => Some(Attention::notice(&text.join(&b';'))),
             [b"777", b"notify", text @ ..] => Some(Attention::notice(&text.join(&b": "[..]))),
@@ -35,7 +36,7 @@ impl Attention {
         Attention::Notice((!text.is_empty()).then(|| text.to_owned()))
     }
 
-    /// The stronger of two, the later where they are alike.
+    /// Returns the stronger of two calls, or the later one if they are equally strong.
     pub(crate) fn and_then(self, later: Attention) -> Attention {
         match (self, later) {
             (Attention::Notice(text), Attention::Bell | Attention::Notice(None)) => Attention::Notice(text),
@@ -44,7 +45,7 @@ impl Attention {
     }
 }
 
-/// Whether a sequence of kitty's carries something to read, and is not about a notification, its picture or its buttons.
+/// Returns whether a sequence of kitty's carries text to read, rather than settings, an icon or buttons.
 fn kitty(how: &[u8]) -> bool {
     let payload = how.split(|byte| *byte == b':').find_map(|part| part.strip_prefix(b"p="));
     matches!(payload, None | Some(b"title" | b"body"))

@@ -1,8 +1,8 @@
-//! One place on the screen: a character with its looks.
+//! One cell of the screen: a character with its looks.
 
 use crate::pen::Pen;
 
-/// What stands at one place. Marks that combine with the character are kept by its row.
+/// One cell. Combining marks are kept by the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) character: char,
@@ -10,22 +10,22 @@ pub(crate) struct Cell {
     pub(crate) part: Part,
 }
 
-/// Which part of a character a cell is.
+/// The part of a character that a cell shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of it.
+    /// A whole character.
     Whole,
-    /// The left half of a wide one.
+    /// The left half of a wide character.
     Left,
-    /// The right half of a wide one.
+    /// The right half of a wide character.
     Right,
 }
 
 impl Cell {
-    /// What stands where nothing was printed.
+    /// A cell in which nothing was printed.
     pub(crate) const BLANK: Cell = Cell { character: ' ', pen: Pen::PLAIN, part: Part::Whole };
 
-    /// What an eraser leaves: nothing, on the background that was chosen.
+    /// A cell as erasing leaves it: blank, on the current background.
     pub(crate) fn erased(pen: Pen) -> Cell {
         Cell { pen: pen.background_only(), ..Cell::BLANK }
     }

@@ -1,9 +1,9 @@
-//! What the sequences that begin with `ESC [` do.
+//! What sequences that begin with `ESC [` do.
 
 use crate::screen::{Screen, TAB};
 use vte::Params;
 
-/// The numbers of a sequence; one that is missing or zero has its usual value.
+/// The numbers of a sequence; a missing or zero one takes its default.
 struct Numbers<'a>(&'a Params);
 
 impl Numbers<'_> {
@@ -73,7 +73,7 @@ impl Screen {
         }
     }
 
-    /// Goes to a place that counts from the region where that was asked for.
+    /// Moves the cursor. In origin mode the position counts from the top of the scrolling region.
     fn go_to(&mut self, row: u16, column: u16) {
         let (top, bottom) = match self.grid.cursor.origin {
             true => self.grid.region,
@@ -153,7 +153,7 @@ impl Screen {
         }
     }
 
-    /// What a terminal is asked about itself and answers as if it were typed.
+    /// Answers a question about the terminal itself, as if the answer were typed.
     fn question(&mut self, numbers: &Numbers<'_>, intermediates: &[u8], action: char) {
         match (intermediates, action, numbers.at(0)) {
             ([], 'c', 0) => self.answer("\x1b[?62;22c"),

@@ -3,22 +3,22 @@
 use crate::pen::Pen;
 use crate::size::Size;
 
-/// A cursor with everything that is saved and restored together with it.
+/// The cursor, with everything that is saved and restored with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) row: u16,
     pub(crate) column: u16,
-    /// The last column is filled: the next character goes to the next line.
+    /// The last column is filled, so the next character goes on the next line.
     pub(crate) full: bool,
     pub(crate) pen: Pen,
     pub(crate) sets: [Set; 2],
-    /// Which of the two sets is in use.
+    /// Index of the character set in use.
     pub(crate) set: usize,
-    /// Positions count from the first line of the region.
+    /// Positions count from the first line of the scrolling region.
     pub(crate) origin: bool,
 }
 
-/// A set of characters.
+/// A character set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Set {
     Text,
@@ -41,7 +41,7 @@ impl Cursor {
         self.full = self.full && self.column == size.columns - 1;
     }
 
-    /// A character as the set in use has it.
+    /// Returns the character that the set in use draws.
     pub(crate) fn drawn(&self, character: char) -> char {
         match (self.sets[self.set], character) {
             (Set::Lines, '\u{5f}'..='\u{7e}') => LINES[character as usize - 0x5f],
@@ -50,7 +50,7 @@ impl Cursor {
     }
 }
 
-/// The characters for drawing lines, from `_` to `~`.
+/// The line-drawing characters, from `_` to `~`.
 const LINES: [char; 32] = [
     ' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽',
     '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',

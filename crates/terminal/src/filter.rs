@@ -1,10 +1,11 @@
-//! Lets through what a program may do to a terminal that is somebody else's, and drops the rest.
+//! Filters a program's output before it reaches another person's terminal.
 //!
-//! A joined terminal gets a program's own sequences. What paints, moves, switches modes that are known (`modes.rs`) and
-//! asks harmless questions passes; what would write a clipboard, read a title back, start a download or change the
-//! terminal for good does not. Only what is listed in `filter/` passes, so what nobody has thought of does not.
+//! A joined terminal gets the program's own sequences. Painting, moving, switching known modes (`modes.rs`)
+//! and harmless questions pass. Writing a clipboard, reading a title back, starting a download or changing
+//! the terminal for good do not. `filter/` lists what passes; everything else is dropped, unknown sequences
+//! included.
 //!
-//! Text is passed as it comes. Only a sequence that has no end yet is held back, so a stream may be cut anywhere.
+//! Text passes as it comes. Only an unfinished sequence is held back, so a stream may be cut anywhere.
 
 mod control;
 mod words;
@@ -12,32 +13,32 @@ mod words;
 use crate::modes::Modes;
 use crate::paint::LEAVE;
 
-/// What a program may do beyond its own screen.
+/// What a program may do beyond drawing on its own screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a word of its own in a configuration")]
 pub struct Allow {
-    /// Name the window.
+    /// Set the window's title.
     pub title: bool,
-    /// Make text a link, to http, https and mailto.
+    /// Make text a link to http, https or mailto.
     pub links: bool,
-    /// Ask which colours the terminal has.
+    /// Ask for the terminal's colours.
     pub color_queries: bool,
-    /// Change the colours of the terminal.
+    /// Change the terminal's colours.
     pub colors: bool,
-    /// Write the clipboard; it is never read.
+    /// Write the clipboard; reading it is never allowed.
     pub clipboard: bool,
-    /// Show notifications and progress outside of the screen.
+    /// Show notifications and progress outside the screen.
     pub notifications: bool,
-    /// Tell the terminal a working directory.
+    /// Tell the terminal the working directory.
     pub directory: bool,
 }
 
 impl Allow {
-    /// The words for each of them.
+    /// The configuration word for each permission.
     pub const WORDS: [&str; 7] =
         ["title", "links", "color-queries", "colors", "clipboard", "notifications", "directory"];
 
-    /// Nothing beyond the screen.
+    /// Allows nothing beyond the screen.
     pub const NOTHING: Allow = Allow {
         title: false,
         links: false,
@@ -48,7 +49,7 @@ impl Allow {
         directory: false,
     };
 
-    /// Allows what a word stands for; whether it stands for anything.
+    /// Allows what `word` stands for; returns whether the word is known.
     pub fn allow(&mut self, word: &str) -> bool {
         let field = match word {
             "title" => &mut self.title,
@@ -66,73 +67,73 @@ impl Allow {
 }
 
 impl Default for Allow {
-    /// What full-screen programs use every day and cannot do harm with.
+    /// What full-screen programs use every day and can do no harm with.
     fn default() -> Self {
         Allow { title: true, links: true, color_queries: true, ..Allow::NOTHING }
     }
 }
 
 const BELL: u8 = 0x07;
-/// Asks the terminal for a text that its owner has set.
+/// Asks the terminal for its answerback text, which its owner set.
 const ENQUIRY: u8 = 0x05;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 const ESCAPE: u8 = 0x1b;
 const DELETE: u8 = 0x7f;
 
-/// A longer sequence of `ESC [` is not one that any program means.
+/// No program means a longer sequence of `ESC [`.
 const LONGEST_CONTROL: usize = 512;
-/// A longer one of `ESC ]` is dropped; texts for a clipboard may be long.
+/// A longer sequence of `ESC ]` is dropped; clipboard texts may be long.
 const LONGEST_WORDS: usize = 1 << 20;
 
-/// Where in a stream it stands.
+/// Where in the stream the filter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Text,
-    /// Behind `ESC`, and perhaps intermediate characters.
+    /// After `ESC`, and perhaps intermediate characters.
     Escape,
-    /// Behind `ESC [`.
+    /// After `ESC [`.
     Control,
-    /// The same, too long.
+    /// After `ESC [`, in a sequence that is too long.
     Endless,
-    /// Behind `ESC ]`.
+    /// After `ESC ]`.
     Words,
-    /// Behind `ESC P`, `ESC X`, `ESC ^` or `ESC _`.
+    /// After `ESC P`, `ESC X`, `ESC ^` or `ESC _`.
     Dropped,
-    /// Behind an `ESC` that may be the end of words.
+    /// After an `ESC` that may end an `ESC ]` sequence.
     WordsEscape,
-    /// The same for what is dropped.
+    /// After an `ESC` that may end a dropped sequence.
     DroppedEscape,
 }
 
-/// A filter for one stream.
+/// The filter of one stream.
 #[derive(Debug)]
 pub struct Filter {
     allow: Allow,
     state: State,
-    /// What is held back of a sequence.
+    /// The unfinished sequence that is held back.
     held: Vec<u8>,
-    /// The first byte of a character that is cut in two, where the next one decides.
+    /// Set after the first byte of a split character whose next byte decides whether it passes.
     lead: bool,
-    /// So many bytes of a character are to come.
+    /// How many bytes of the current character are still to come.
     rest: u8,
     questions: u64,
 }
 
 impl Filter {
-    /// One that has seen nothing yet.
+    /// Creates a filter at the start of a stream.
     #[must_use]
     pub fn new(allow: Allow) -> Filter {
         Filter { allow, state: State::Text, held: Vec::new(), lead: false, rest: 0, questions: 0 }
     }
 
-    /// How many questions were passed that a terminal answers as if it were typed.
+    /// Returns how many questions have passed that the terminal answers as if typed.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions
     }
 
-    /// Appends what may pass of the next piece.
+    /// Appends to `out` what may pass of the next bytes.
     pub fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut left = bytes;
         while let Some((first, behind)) = left.split_first() {
@@ -165,8 +166,9 @@ impl Filter {
         self.held.clear();
     }
 
-    /// Text: characters pass whole, except for controls that are written as characters (U+0080 to U+009F), which some
-    /// terminals obey. A byte that is not part of any character passes unless an 8-bit terminal would obey it.
+    /// Handles a byte of text. Characters pass whole, except for controls encoded as characters (U+0080 to
+    /// U+009F), which some terminals obey. A byte that is not part of a character passes unless an 8-bit
+    /// terminal would obey it.
     fn text(&mut self, byte: u8, out: &mut Vec<u8>) {
         let is_rest = (0x80..0xc0).contains(&byte);
         if std::mem::take(&mut self.lead) {
@@ -206,7 +208,7 @@ impl Filter {
             b'[' if self.held.is_empty() => self.begin(State::Control),
             b']' if self.held.is_empty() => self.begin(State::Words),
             b'P' | b'X' | b'^' | b'_' if self.held.is_empty() => self.begin(State::Dropped),
-            // More than two of them belong to nothing that passes.
+            // No sequence that passes has more than two.
             0x20..0x30 if self.held.len() < 3 => self.held.push(byte),
             0x20..0x30 => {}
             0x30..DELETE => {
@@ -217,12 +219,12 @@ impl Filter {
         }
     }
 
-    /// A single character in the middle of a sequence is obeyed at once, and the sequence goes on.
+    /// A control character inside a sequence takes effect at once, and the sequence goes on.
     fn inside(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
             ENQUIRY | DELETE => {}
             0..0x20 => out.push(byte),
-            // No sequence has such bytes: it is over, and this is text.
+            // No sequence contains such a byte: the sequence is over, and this is text.
             _ => {
                 self.begin(State::Text);
                 self.text(byte, out);
@@ -230,14 +232,14 @@ impl Filter {
         }
     }
 
-    /// `ESC` and a character, perhaps with one in between.
+    /// Handles `ESC` and a final character, perhaps with one in between.
     fn single(&self, last: u8, out: &mut Vec<u8>) {
         match (self.held.as_slice(), last) {
             ([], b'7' | b'8' | b'D' | b'E' | b'M' | b'=' | b'>') => out.extend_from_slice(&[ESCAPE, last]),
             ([set @ (b'(' | b')' | b'*' | b'+')], b'0' | b'1' | b'2' | b'A' | b'B') => {
                 out.extend_from_slice(&[ESCAPE, *set, last]);
             }
-            // A whole reset would take the scrollback and what the terminal's owner has set with it.
+            // A full reset would also clear the scrollback and the owner's settings.
             ([], b'c') => {
                 out.extend_from_slice(LEAVE);
                 out.extend_from_slice(b"\x1b[2J\x1b[H");
@@ -276,7 +278,7 @@ impl Filter {
     fn said(&mut self, end: &[u8], out: &mut Vec<u8>) {
         self.questions += u64::from(words::pass(&self.held, end, self.allow, out) == control::Is::Question);
         self.begin(State::Text);
-        // A long text is not kept room for.
+        // Room for a long text is given back.
         self.held.shrink_to(LONGEST_CONTROL);
     }
 
@@ -288,7 +290,8 @@ impl Filter {
         }
     }
 
-    /// `ESC \` is the end; any other sequence is one, and what came before it is not.
+    /// Handles the byte after `ESC`: `ESC \` ends the sequence; anything else begins a new one and discards
+    /// the old.
     fn perhaps_over(&mut self, byte: u8, out: &mut Vec<u8>) {
         match (self.state, byte) {
             (State::WordsEscape, b'\\') => self.said(b"\x1b\\", out),
@@ -301,12 +304,12 @@ impl Filter {
     }
 }
 
-/// Whether a byte of text must be looked at by itself.
+/// Returns whether a byte of text needs to be looked at by itself.
 fn is_special(byte: u8) -> bool {
     byte >= 0x80 || matches!(byte, ESCAPE | ENQUIRY | CANCEL | SUBSTITUTE)
 }
 
-/// Whether a program may switch this private mode: those that a terminal is given back without.
+/// Returns whether a program may switch this private mode: one that leaving the terminal resets.
 fn is_known_mode(number: u16) -> bool {
     Modes::knows(number) || matches!(number, 6 | 47 | 1047..=1049 | 2026)
 }

@@ -1,4 +1,4 @@
-//! One screen: its lines, and the part of it that scrolls.
+//! One screen: its lines, and the region that scrolls.
 
 use crate::cursor::Cursor;
 use crate::pen::Pen;
@@ -13,7 +13,7 @@ pub(crate) struct Grid {
     pub(crate) size: Size,
     pub(crate) cursor: Cursor,
     pub(crate) saved: Cursor,
-    /// First and last line of the part that scrolls.
+    /// First and last line of the region that scrolls.
     pub(crate) region: (u16, u16),
 }
 
@@ -29,27 +29,27 @@ impl Grid {
     }
 
     pub(crate) fn row_mut(&mut self, row: u16) -> &mut Row {
-        // The cursor is kept inside; an index beyond the last line cannot come.
+        // The cursor is kept inside the screen, so an index past the last line cannot occur.
         let last = self.rows.len() - 1;
         &mut self.rows[usize::from(row).min(last)]
     }
 
-    /// The line of the cursor.
+    /// Returns the cursor's line.
     pub(crate) fn line(&mut self) -> &mut Row {
         self.row_mut(self.cursor.row)
     }
 
-    /// Moves the lines of the region up: the first ones are gone, empty ones come in below.
+    /// Scrolls the region up: its first lines are lost, and empty ones come in below.
     pub(crate) fn scroll_up(&mut self, count: u16, pen: Pen) {
         self.remove_lines(self.region.0, count, pen);
     }
 
-    /// Moves the lines of the region down.
+    /// Scrolls the region down.
     pub(crate) fn scroll_down(&mut self, count: u16, pen: Pen) {
         self.insert_lines(self.region.0, count, pen);
     }
 
-    /// Takes lines out of the region.
+    /// Removes lines from the region.
     pub(crate) fn remove_lines(&mut self, at: u16, count: u16, pen: Pen) {
         let bottom = self.region.1;
         for _ in 0..count.min(bottom + 1 - at) {
@@ -60,7 +60,7 @@ impl Grid {
         }
     }
 
-    /// Puts empty lines into the region.
+    /// Inserts empty lines into the region.
     pub(crate) fn insert_lines(&mut self, at: u16, count: u16, pen: Pen) {
         let bottom = self.region.1;
         for _ in 0..count.min(bottom + 1 - at) {
@@ -71,12 +71,12 @@ impl Grid {
         }
     }
 
-    /// Whether a line is in the part that scrolls.
+    /// Returns whether a line is inside the region that scrolls.
     pub(crate) fn scrolls(&self, row: u16) -> bool {
         (self.region.0..=self.region.1).contains(&row)
     }
 
-    /// Makes lines empty, from `from` up to, but without, `to`.
+    /// Clears the lines from `from` up to, but not including, `to`.
     pub(crate) fn clear_lines(&mut self, from: u16, to: u16, pen: Pen) {
         for row in from..to.min(self.size.rows) {
             let columns = self.size.columns;
@@ -84,17 +84,18 @@ impl Grid {
         }
     }
 
-    /// How many lines there are, down to the last one with something on it.
+    /// Returns the number of lines down to the last one that is not empty.
     pub(crate) fn written(&self) -> usize {
         self.rows.iter().rposition(|row| row.length() > 0).map_or(0, |last| last + 1)
     }
 
-    /// How many lines go at the top when the size changes: the cursor would be lost otherwise.
+    /// Returns how many lines a resize drops at the top to keep the cursor on the screen.
     pub(crate) fn above(&self, size: Size) -> u16 {
         (self.cursor.row + 1).saturating_sub(size.rows)
     }
 
-    /// Takes another size. Lines go at the top when the cursor would be lost otherwise, else at the bottom.
+    /// Changes the size. Lines are dropped at the top if the cursor would be lost otherwise, else at the
+    /// bottom.
     pub(crate) fn resize(&mut self, size: Size) {
         let above = self.above(size);
         for _ in 0..above {

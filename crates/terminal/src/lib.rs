@@ -1,8 +1,10 @@
-//! Mirrors a terminal: follows what a program prints, and paints the same screen again for whoever comes later.
+//! Mirrors a terminal: follows what a program prints, and repaints the same screen for clients that join
+//! later.
 //!
-//! A [`Terminal`] keeps the two screens, the cursor, the pen and the modes; what has scrolled away is the log's. Its
-//! memory is bounded by the size of the screen, whatever is printed. A [`Transcript`] gives what was shown as lines of
-//! text, [`Terminal::pieces`] what is on the screen with its looks, [`plain`] takes the sequences out of a text, a [`Filter`] lets those through that may reach a terminal.
+//! A [`Terminal`] keeps both screens, the cursor, the pen and the modes; lines that have scrolled away are
+//! only in the log. Its memory is bounded by the size of the screen, whatever is printed. A [`Transcript`]
+//! gives what was shown as lines of text, [`Terminal::pieces`] the screen with its looks; [`plain`] removes
+//! sequences from a text, and a [`Filter`] passes only those that may reach a terminal.
 #![forbid(unsafe_code)]
 
 mod attention;

@@ -1,11 +1,11 @@
-//! What is on a screen, line by line, for whoever paints it with means of its own.
+//! The screen line by line, for callers that paint it themselves.
 
 use crate::cell::Part;
 use crate::looks::Looks;
 use crate::terminal::Terminal;
 
 impl Terminal {
-    /// The pieces of each line that look alike, without what is blank at its end.
+    /// Returns each line as pieces that look alike, without trailing blanks.
     #[must_use]
     pub fn lines(&self) -> Vec<Vec<(String, Looks)>> {
         let grid = &self.screen.grid;

@@ -1,13 +1,13 @@
-//! How characters look, for whoever draws them elsewhere.
+//! How characters look, for callers that draw them elsewhere.
 
-/// A colour, as programs choose it.
+/// A colour, as a program chose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// That of the terminal.
+    /// The terminal's default colour.
     Plain,
-    /// One of 256; the first 16 are the terminal's own.
+    /// One of 256; the first 16 are the terminal's palette.
     Numbered(u8),
-    /// Of red, green and blue.
+    /// Red, green and blue.
     Mixed(u8, u8, u8),
 }
 
@@ -16,7 +16,7 @@ pub enum Colour {
 pub struct Looks {
     /// The colour of the characters.
     pub foreground: Colour,
-    /// What is behind them.
+    /// The colour behind the characters.
     pub background: Colour,
     /// Heavier than usual.
     pub bold: bool,
@@ -28,7 +28,7 @@ pub struct Looks {
     pub underlined: bool,
     /// With foreground and background exchanged.
     pub inverse: bool,
-    /// There, and not to be seen.
+    /// Not visible, though present.
     pub hidden: bool,
     /// With a line through it.
     pub struck: bool,

@@ -1,8 +1,8 @@
-//! The switches of a terminal that a program sets and that whoever comes later must be given too.
+//! The terminal modes that a program sets and that a client joining later must be given too.
 
 use std::io::Write;
 
-/// Private modes that are kept: their number, and whether they are on in a fresh terminal.
+/// Private modes that are tracked: their number, and whether they are on in a fresh terminal.
 const PRIVATE: [(u16, bool); 17] = [
     (1, false),
     (5, false),
@@ -24,15 +24,15 @@ const PRIVATE: [(u16, bool); 17] = [
 ];
 const WRAP: u16 = 7;
 const VISIBLE: u16 = 25;
-/// Nested requests for key reports beyond this are forgotten, oldest first.
+/// Beyond this, the oldest nested requests for key reports are forgotten.
 const MOST_KEYBOARDS: usize = 16;
 /// Longer titles are cut.
 const LONGEST_TITLE: usize = 256;
 
-/// All switches, and the title.
+/// All modes, and the title.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// One bit for each of `PRIVATE`: it is not as in a fresh terminal.
+    /// One bit for each of `PRIVATE`, set if the mode differs from a fresh terminal.
     changed: u32,
     /// `ESC [ 4 h`: characters are inserted.
     pub(crate) insert: bool,
@@ -55,12 +55,12 @@ impl Default for Modes {
 }
 
 impl Modes {
-    /// Whether a private mode is kept.
+    /// Returns whether a private mode is tracked.
     pub(crate) fn knows(number: u16) -> bool {
         PRIVATE.iter().any(|(known, _)| *known == number)
     }
 
-    /// Switches a private mode; one that is not kept is left alone.
+    /// Switches a private mode; one that is not tracked is ignored.
     pub(crate) fn switch(&mut self, number: u16, on: bool) {
         let known = PRIVATE.iter().enumerate().find(|(_, (known, _))| *known == number);
         if let Some((bit, (_, fresh))) = known {
@@ -83,13 +83,13 @@ impl Modes {
     }
 
     pub(crate) fn name(&mut self, title: &[u8]) {
-        // A title may not end the sequence it will be sent in.
+        // A title must not end the sequence it will be sent in.
         let plain = title.iter().copied().filter(|byte| *byte >= 0x20 && *byte != 0x7f);
         let text: Vec<u8> = plain.take(LONGEST_TITLE).collect();
         self.title = String::from_utf8_lossy(&text).trim_end_matches('\u{fffd}').as_bytes().to_vec();
     }
 
-    /// The program asks for reports of keys, until it takes that back.
+    /// The program asks for key reports, until it takes that back.
     pub(crate) fn push_keyboard(&mut self, flags: u16) {
         if self.keyboards.len() == MOST_KEYBOARDS {
             self.keyboards.remove(0);
@@ -102,7 +102,7 @@ impl Modes {
         self.keyboards.truncate(left);
     }
 
-    /// Changes what is asked for now: all of it, or some bits more or less.
+    /// Changes the current request for key reports: replaces it, or adds or removes bits.
     pub(crate) fn change_keyboard(&mut self, flags: u16, how: u16) {
         if self.keyboards.is_empty() {
             self.keyboards.push(0);
@@ -116,7 +116,7 @@ impl Modes {
         }
     }
 
-    /// Writes what brings a terminal back to what a fresh one has; the cursor stays hidden.
+    /// Writes what puts a terminal into its fresh state, except that the cursor stays hidden.
     pub(crate) fn write_fresh(out: &mut Vec<u8>) {
         for (number, on) in PRIVATE.iter().filter(|(number, _)| *number != VISIBLE) {
             _ = write!(out, "\x1b[?{number}{}", if *on { 'h' } else { 'l' });
@@ -124,7 +124,7 @@ impl Modes {
         out.extend_from_slice(b"\x1b[?25l\x1b[4l\x1b>\x1b[0 q\x1b[>4;0m\x1b[<16u");
     }
 
-    /// Writes what sets these switches in a fresh terminal, the visible cursor last.
+    /// Writes what sets these modes in a fresh terminal; the cursor is shown last.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for (bit, (number, fresh)) in PRIVATE.iter().enumerate() {
             if self.changed >> bit & 1 == 1 && *number != VISIBLE {

@@ -1,4 +1,4 @@
-//! Paints a screen for a terminal of which nothing is known: looks, modes and cursor included.
+//! Paints a screen on a terminal in an unknown state: looks, modes and cursor included.
 
 use crate::cell::Part;
 use crate::cursor::{Cursor, Set};
@@ -10,14 +10,14 @@ use crate::size::Size;
 use crate::terminal::Terminal;
 use std::io::Write;
 
-/// What gives a terminal back to whoever had it before: main screen, fresh modes, cursor at the bottom left.
+/// Hands a terminal back to its owner: main screen, fresh modes, cursor at the bottom left.
 pub const LEAVE: &[u8] = b"\x1b[?2026l\x1b[r\x1b[?1049l\x1b[?6l\x1b[4l\x1b[?7h\x1b[m\x1b(B\x1b)B\x0f\
     \x1b[?1l\x1b[?5l\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1007l\
     \x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?2031l\x1b>\x1b[0 q\x1b[>4;0m\x1b[<16u\x1b[?25h\x1b[9999;1H";
 
 impl Terminal {
-    /// Everything that makes a terminal of a size show what this one shows. One that is too small shows the
-    /// top left of it.
+    /// Returns everything that makes a terminal of `size` show what this one shows. A smaller terminal shows
+    /// the top left part.
     #[must_use]
     pub fn paint(&self, size: Size) -> Vec<u8> {
         let mut out = Vec::with_capacity(4096);
@@ -26,14 +26,14 @@ impl Terminal {
         let screen = &self.screen;
         if let Some(main) = &screen.main {
             grid(main, size, &mut out);
-            // Going to the other screen saves this cursor, to be had again on the way back.
+            // Switching to the other screen saves this cursor; switching back restores it.
             region(main, size, &mut out);
             cursor(main, main.saved, size, &mut out);
             out.extend_from_slice(b"\x1b[?1049h");
         }
         grid(&screen.grid, size, &mut out);
         region(&screen.grid, size, &mut out);
-        // Some terminals have one place for both screens: it is written only where it was used.
+        // Some terminals share one saved cursor between both screens, so it is written only if it was used.
         if screen.grid.saved != Cursor::default() {
             cursor(&screen.grid, screen.grid.saved, size, &mut out);
             out.extend_from_slice(b"\x1b7");
@@ -49,7 +49,7 @@ impl Terminal {
     }
 }
 
-/// Positions that count from the top, all lines scroll, plain characters: what painting relies on.
+/// What painting relies on: positions count from the top, all lines scroll, plain characters.
 const PLAIN: &[u8] = b"\x1b[r\x1b[?6l\x1b(B\x1b)B\x0f";
 
 fn grid(grid: &Grid, size: Size, out: &mut Vec<u8>) {
@@ -73,7 +73,7 @@ fn line(row: &Row, columns: u16, out: &mut Vec<u8>) {
     let mut pen = Pen::PLAIN;
     for column in 0..row.length().min(columns) {
         let cell = row.cell(column);
-        // Half a character at the edge is none.
+        // Half a character at the edge is left out.
         let cut = cell.part == Part::Left && column + 1 >= columns;
         if cell.part == Part::Right || cut {
             continue;
@@ -92,7 +92,7 @@ fn write_character(row: &Row, column: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(row.marks(column).as_bytes());
 }
 
-/// Puts the terminal's cursor where a cursor is, with its pen, sets and the line that it has filled.
+/// Places the terminal's cursor, with its pen, character sets and a filled line.
 fn cursor(grid: &Grid, cursor: Cursor, size: Size, out: &mut Vec<u8>) {
     let same = size == grid.size;
     out.extend_from_slice(b"\x1b(B\x1b)B\x0f");
@@ -101,7 +101,7 @@ fn cursor(grid: &Grid, cursor: Cursor, size: Size, out: &mut Vec<u8>) {
     let row = cursor.row.min(size.rows - 1).saturating_sub(top);
     let column = cursor.column.min(size.columns - 1);
     let last = grid.rows.get(usize::from(cursor.row));
-    // Only printing into the last column leaves a terminal waiting there.
+    // Only printing into the last column leaves a terminal with that column filled.
     match last.filter(|_| cursor.full && same) {
         Some(last) if column > 0 && last.cell(column).part == Part::Right => {
             _ = write!(out, "\x1b[{};{}H", row + 1, column);

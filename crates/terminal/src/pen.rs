@@ -14,13 +14,13 @@ pub(crate) struct Pen {
 /// Attributes that are switched: their bit, and the numbers that set and clear them.
 const SWITCHES: [(u16, u16, u16); 8] =
     [(1, 1, 22), (2, 2, 22), (4, 3, 23), (8, 5, 25), (16, 7, 27), (32, 8, 28), (64, 9, 29), (128, 53, 55)];
-/// The styles of underlining, 1 to 5, are kept here.
+/// Bits for the style of underlining, 1 to 5.
 const UNDERLINE: u16 = 0b111 << 8;
 
 impl Pen {
     pub(crate) const PLAIN: Pen = Pen { foreground: Colour::Plain, background: Colour::Plain, attributes: 0 };
 
-    /// The same for whoever draws.
+    /// Returns these looks in their public form.
     pub(crate) fn looks(self) -> Looks {
         let on = |bit: u16| self.attributes & bit != 0;
         Looks {
@@ -36,12 +36,12 @@ impl Pen {
         }
     }
 
-    /// The looks of what is erased with this pen.
+    /// Returns the looks of what is erased with this pen.
     pub(crate) fn background_only(self) -> Pen {
         Pen { background: self.background, ..Pen::PLAIN }
     }
 
-    /// Follows the numbers of one sequence.
+    /// Applies the numbers of one sequence.
     pub(crate) fn select<'a>(&mut self, mut groups: impl Iterator<Item = &'a [u16]>) {
         while let Some(group) = groups.next() {
             match *group {
@@ -50,7 +50,7 @@ impl Pen {
                     let colour = next_colour(&mut groups);
                     self.colour(number, colour);
                 }
-                // The colour of the underline is not kept; its numbers are passed over.
+                // The colour of the underline is not kept; its numbers are skipped.
                 [58] => _ = next_colour(&mut groups),
                 [4, style, ..] => self.underline(style.min(5)),
                 [number, ..] => self.number(number),
@@ -98,7 +98,7 @@ impl Pen {
         }
     }
 
-    /// Writes the sequence that gives a terminal these looks, whatever it had before.
+    /// Writes the sequence that gives a terminal these looks, whatever its previous ones.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b[0");
         for (bit, on, _) in SWITCHES {
@@ -129,7 +129,7 @@ impl Colour {
     }
 }
 
-/// A colour in one group: `38:5:n`, `38:2:r:g:b` or `38:2:space:r:g:b`.
+/// Reads a colour from one group: `38:5:n`, `38:2:r:g:b` or `38:2:space:r:g:b`.
 fn group_colour(group: &[u16]) -> Option<Colour> {
     match *group {
         [_, 5, number, ..] => Some(Colour::Numbered(number as u8)),
@@ -140,7 +140,7 @@ fn group_colour(group: &[u16]) -> Option<Colour> {
     }
 }
 
-/// A colour in the groups that follow: `38;5;n` or `38;2;r;g;b`.
+/// Reads a colour from the groups that follow: `38;5;n` or `38;2;r;g;b`.
 fn next_colour<'a>(groups: &mut impl Iterator<Item = &'a [u16]>) -> Option<Colour> {
     let mut next = || groups.next().and_then(|group| group.first().copied());
     match next()? {

@@ -1,32 +1,33 @@
-//! What is on the screen with how it looks, for whoever draws it elsewhere.
+//! The screen with its looks, for callers that draw it elsewhere.
 
 use crate::cell::Part;
 use crate::looks::Looks;
 use crate::pen::Pen;
 use crate::terminal::Terminal;
 
-/// Characters of one line that stand side by side and look the same.
+/// Adjacent characters of one line that look the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where they begin.
+    /// The first column.
     pub column: u16,
     /// How many columns they take.
     pub columns: u16,
-    /// The characters, with marks that combine with them.
+    /// The characters, with their combining marks.
     pub text: String,
     /// How they look.
     pub looks: Looks,
 }
 
 impl Terminal {
-    /// The screen line by line, each as pieces from left to right; what was never printed is left out. A character that fonts
-    /// draw at widths of their own is a piece of its own, so that the next one can be put in its place.
+    /// Returns the screen line by line, each as pieces from left to right; cells that were never printed are
+    /// left out. A character whose width varies between fonts is a piece of its own, so that the next one can
+    /// be placed exactly.
     #[must_use]
     pub fn pieces(&self) -> Vec<Vec<Piece>> {
         (0..self.size().rows).map(|row| self.pieces_of(row)).collect()
     }
 
-    /// The row and the column of the cursor, where it is shown.
+    /// Returns the cursor's row and column if it is visible.
     #[must_use]
     pub fn cursor(&self) -> Option<(u16, u16)> {
         let cursor = &self.screen.grid.cursor;
@@ -59,7 +60,7 @@ impl Terminal {
     }
 }
 
-/// Whether every font of equal widths has it at that width: letters of ASCII, and the lines of frames.
+/// Returns whether every monospaced font draws the character at the same width: ASCII, and box-drawing lines.
 fn is_even(character: char) -> bool {
     character.is_ascii() || ('\u{2500}'..='\u{257f}').contains(&character)
 }

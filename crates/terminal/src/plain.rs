@@ -1,10 +1,10 @@
-//! A text without the sequences in it.
+//! Removes escape sequences from a text.
 
 use vte::{Parser, Perform};
 
-/// What a program printed, without its sequences: no colours, no titles, no questions to a terminal.
+/// Returns what a program printed without its sequences: no colours, no titles, no questions to a terminal.
 ///
-/// Single control characters stay; a sequence that has no end takes the rest of the text with it.
+/// Single control characters stay; an unfinished sequence takes the rest of the text with it.
 ///
 /// ```
 /// assert_eq!(pinfold_terminal::plain("\x1b[1mbold\x1b[m\x1b]0;title\x07, \x1b[cplain"), "bold, plain");

@@ -1,50 +1,50 @@
-//! One line of the screen. What was never printed, at its end, takes no memory.
+//! One line of the screen. Cells at its end that were never printed take no memory.
 
 use crate::cell::{Cell, Part};
 use crate::pen::Pen;
 use std::collections::BTreeMap;
 
-/// Marks on one character beyond this are not kept: nobody reads them, and memory stays bounded.
+/// More marks on one character are not kept: they are unreadable, and memory stays bounded.
 const MOST_MARKS: usize = 32;
 
 /// A line of cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     cells: Vec<Cell>,
-    /// Marks that combine with the character at a column. Most rows have none.
+    /// Combining marks by column. Most rows have none.
     marks: BTreeMap<u16, String>,
-    /// What a transcript remembers of it.
+    /// What a transcript remembers of this line.
     pub(crate) told: Option<Box<Told>>,
 }
 
 /// What a transcript remembers of a line between two looks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// As it was at the last look.
+    /// The text at the last look.
     pub(crate) seen: String,
-    /// As it was given.
+    /// The text as it was last given out, if it was.
     pub(crate) given: Option<String>,
 }
 
 impl Row {
-    /// What stands at a column.
+    /// Returns the cell at a column.
     pub(crate) fn cell(&self, column: u16) -> Cell {
         self.cells.get(usize::from(column)).copied().unwrap_or(Cell::BLANK)
     }
 
-    /// The marks on the character at a column.
+    /// Returns the marks on the character at a column.
     pub(crate) fn marks(&self, column: u16) -> &str {
         self.marks.get(&column).map_or("", String::as_str)
     }
 
-    /// How many columns have something to paint.
+    /// Returns the number of columns up to the last one with something to paint.
     pub(crate) fn length(&self) -> u16 {
         let blank = |cell: &Cell| *cell == Cell::BLANK;
         let used = self.cells.iter().rposition(|cell| !blank(cell)).map_or(0, |last| last + 1);
         used as u16
     }
 
-    /// What can be read on it.
+    /// Returns the line's text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for column in 0..self.length() {
@@ -58,7 +58,7 @@ impl Row {
         text
     }
 
-    /// Puts a character of one or two columns.
+    /// Puts a character that is one or two columns wide.
     pub(crate) fn put(&mut self, column: u16, character: char, pen: Pen, width: u16) {
         let at = usize::from(column);
         let end = at + usize::from(width);
@@ -89,7 +89,7 @@ impl Row {
         }
     }
 
-    /// Erases columns from `from` up to, but without, `to`.
+    /// Erases columns from `from` up to, but not including, `to`.
     pub(crate) fn erase(&mut self, from: u16, to: u16, columns: u16, pen: Pen) {
         let to = to.min(columns);
         if from >= to {
@@ -110,7 +110,7 @@ impl Row {
         self.cells[begin..end].fill(blank);
     }
 
-    /// Moves what is at a column and behind it to the right; what leaves the line is lost.
+    /// Moves the cells from a column on to the right; what leaves the line is lost.
     pub(crate) fn insert(&mut self, column: u16, count: u16, columns: u16, pen: Pen) {
         let count = count.min(columns - column);
         self.part_before(column);
@@ -125,7 +125,7 @@ impl Row {
         self.move_marks(|old| if old < column { Some(old) } else { Some(old + count) }, columns);
     }
 
-    /// Takes columns out; what is behind them moves to the left.
+    /// Deletes columns; the cells after them move to the left.
     pub(crate) fn delete(&mut self, column: u16, count: u16, columns: u16, pen: Pen) {
         let count = count.min(columns - column);
         self.part_before(column);
@@ -146,7 +146,7 @@ impl Row {
         }
     }
 
-    /// Forgets what is beyond the last column.
+    /// Drops the cells beyond the last column.
     pub(crate) fn cut(&mut self, columns: u16) {
         let length = usize::from(columns);
         if self.cells.len() > length {
@@ -158,7 +158,7 @@ impl Row {
         self.move_marks(Some, columns);
     }
 
-    /// Makes the line empty, on the background of a pen.
+    /// Clears the line to a pen's background.
     pub(crate) fn clear(&mut self, columns: u16, pen: Pen) {
         self.cells.clear();
         self.marks.clear();
@@ -167,7 +167,7 @@ impl Row {
         }
     }
 
-    /// A wide character of which one half is about to go leaves a blank in place of the other.
+    /// Blanks the other half of a wide character whose one half is about to go.
     fn part_wide(&mut self, column: u16) {
         let at = usize::from(column);
         let other = match self.cells.get(at).map(|cell| cell.part) {
@@ -183,7 +183,7 @@ impl Row {
         self.forget_marks(at.min(other) as u16, at.max(other) as u16 + 1);
     }
 
-    /// A wide character that stands on both sides of an edge is parted.
+    /// Splits a wide character that straddles the edge before a column.
     fn part_before(&mut self, column: u16) {
         if self.cell(column).part == Part::Right {
             self.part_wide(column);

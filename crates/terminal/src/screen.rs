@@ -10,12 +10,12 @@ use crate::size::Size;
 use unicode_width::UnicodeWidthChar;
 use vte::{Params, Perform};
 
-/// Columns between two stops of the tabulator.
+/// Columns between two tab stops.
 pub(crate) const TAB: u16 = 8;
-/// Answers beyond this are not kept: a program that asks so much does not read them.
+/// Further answers are dropped: a program that asks this much does not read them.
 const MOST_ANSWERS: usize = 4096;
 
-/// What a terminal shows, and what it remembers beside that.
+/// What a terminal shows, and the state it keeps besides.
 #[derive(Debug, Clone)]
 pub(crate) struct Screen {
     pub(crate) size: Size,
@@ -25,9 +25,9 @@ pub(crate) struct Screen {
     pub(crate) main: Option<Box<Grid>>,
     pub(crate) modes: Modes,
     pub(crate) answers: Vec<u8>,
-    /// How the program asked for a person.
+    /// The program's last call for a person's attention.
     pub(crate) attention: Option<Attention>,
-    /// Lines that have scrolled away, where somebody takes them.
+    /// Lines that have scrolled away, if a transcript collects them.
     pub(crate) scrolled: Option<Vec<Row>>,
     last: Option<char>,
 }
@@ -67,7 +67,7 @@ impl Screen {
         text
     }
 
-    /// The pen for what is printed and erased.
+    /// Returns the pen for what is printed and erased.
     pub(crate) fn pen(&self) -> Pen {
         self.grid.cursor.pen
     }
@@ -85,7 +85,7 @@ impl Screen {
         }
     }
 
-    /// Goes to the next line, and scrolls where there is none.
+    /// Moves to the next line; scrolls at the end of the region.
     pub(crate) fn line_feed(&mut self) {
         let grid = &mut self.grid;
         grid.cursor.full = false;
@@ -96,11 +96,11 @@ impl Screen {
         }
     }
 
-    /// Moves the lines of the region up. What leaves the top of the main screen has scrolled away.
+    /// Scrolls the region up. Lines that leave the top of the main screen have scrolled away.
     pub(crate) fn scroll_up(&mut self, count: u16) {
         let (first, last) = self.grid.region;
         if let Some(scrolled) = self.scrolled.as_mut().filter(|_| self.main.is_none() && first == 0) {
-            // A screenful of nothing that is moved away at once is not a screenful of lines.
+            // Scrolling a blank screen away at once does not produce a screenful of lines.
             let most = if count > 1 { self.grid.written() } else { 1 };
             let going = usize::from(count.min(last + 1)).min(most);
             scrolled.extend(self.grid.rows.iter().take(going).cloned());
@@ -128,7 +128,7 @@ impl Screen {
     /// Prints the last character again.
     pub(crate) fn repeat(&mut self, count: u16) {
         if let Some(last) = self.last {
-            // More than a screen of it is a screen of it.
+            // More than a screenful looks the same as a screenful.
             for _ in 0..u32::from(count).min(u32::from(self.size.rows) * u32::from(self.size.columns)) {
                 self.print(last);
             }
@@ -171,7 +171,8 @@ impl Screen {
         self.grid.line().mark(before, mark);
     }
 
-    /// Goes to the alternate screen and back, as `ESC [ ? n h` and `l` ask; 1049 saves and restores the cursor.
+    /// Switches to the alternate screen and back, as `ESC [ ? n h` and `l` ask; 1049 saves and restores the
+    /// cursor.
     pub(crate) fn alternate(&mut self, number: u16, on: bool) {
         let with_cursor = number == 1049;
         if on && with_cursor {
@@ -202,7 +203,7 @@ impl Screen {
         }
     }
 
-    /// Everything as in a fresh terminal.
+    /// Resets everything to a fresh terminal.
     pub(crate) fn reset(&mut self) {
         let (answers, scrolled) = (std::mem::take(&mut self.answers), self.scrolled.take());
         let attention = self.attention.take();

@@ -1,6 +1,6 @@
 //! The size of a terminal, within bounds.
 
-/// How many lines and columns a terminal has. Never zero, never more than [`Size::MOST`].
+/// Lines and columns of a terminal. Never zero, never more than [`Size::MOST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     pub(crate) rows: u16,
@@ -8,23 +8,24 @@ pub struct Size {
 }
 
 impl Size {
-    /// More lines or columns than any screen has: what memory is bounded by.
+    /// More lines or columns than any real screen has; bounds the memory.
     pub const MOST: u16 = 1000;
 
-    /// A size that can be: zero, which is what a terminal says that does not know, becomes 24 by 80.
+    /// Makes a usable size: a zero, sent by a terminal that does not know its size, becomes 24 lines or 80
+    /// columns.
     #[must_use]
     pub fn new(rows: u16, columns: u16) -> Size {
         let fit = |count: u16, usual: u16| if count == 0 { usual } else { count.min(Size::MOST) };
         Size { rows: fit(rows, 24), columns: fit(columns, 80) }
     }
 
-    /// Lines.
+    /// Returns the number of lines.
     #[must_use]
     pub fn rows(self) -> u16 {
         self.rows
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     #[must_use]
     pub fn columns(self) -> u16 {
         self.columns

@@ -1,11 +1,11 @@
-//! The terminal as its users have it: what is printed goes in, a painting comes out.
+//! The terminal as callers use it: printed bytes go in, a painting comes out.
 
 use crate::attention::Attention;
 use crate::screen::Screen;
 use crate::size::Size;
 use std::fmt;
 
-/// A terminal that nobody sees.
+/// A virtual terminal, without a display.
 ///
 /// ```
 /// use pinfold_terminal::{Size, Terminal};
@@ -22,41 +22,41 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A fresh terminal.
+    /// Creates a fresh terminal.
     #[must_use]
     pub fn new(size: Size) -> Terminal {
         Terminal { parser: vte::Parser::new(), screen: Screen::new(size) }
     }
 
-    /// Follows what was printed; it may end anywhere.
+    /// Processes printed bytes; a piece may end anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.parser.advance(&mut self.screen, bytes);
     }
 
-    /// Its size.
+    /// Returns the terminal's size.
     #[must_use]
     pub fn size(&self) -> Size {
         self.screen.size
     }
 
-    /// Takes another size.
+    /// Changes the size.
     pub fn resize(&mut self, size: Size) {
         self.screen.resize(size);
     }
 
-    /// What a terminal would have answered to questions that the program printed since the last call.
+    /// Returns what a terminal would have answered to the questions printed since the last call.
     #[must_use]
     pub fn answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.screen.answers)
     }
 
-    /// How the program asked for a person since the last call, if it did.
+    /// Returns the program's call for a person's attention since the last call, if there was one.
     #[must_use]
     pub fn attention(&mut self) -> Option<Attention> {
         self.screen.attention.take()
     }
 
-    /// What is on the screen, without looks, a line for each line.
+    /// Returns the text on the screen, without looks, line by line.
     #[must_use]
     pub fn text(&self) -> String {
         self.screen.text()
@@ -65,7 +65,7 @@ impl Terminal {
 
 impl fmt::Debug for Terminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is on a screen may be secret.
+        // The screen's content may be secret.
         f.debug_struct("Terminal").field("size", &self.screen.size).finish_non_exhaustive()
     }
 }

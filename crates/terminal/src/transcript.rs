@@ -1,8 +1,9 @@
-//! What a terminal showed, as lines of text: for whoever reads it later, or follows it from afar.
+//! What a terminal showed, as lines of text, for clients that read it later or follow it from afar.
 //!
-//! A line is given when it has scrolled away, when it has come to rest on the screen ([`Transcript::settle`]), or at
-//! the end. One that changes after it was given is given again. The alternate screen, on which full-screen programs
-//! paint, is given at the end only; what was on it when the program left it is gone, as on any terminal.
+//! A line is given out when it has scrolled away, when it has come to rest on the screen
+//! ([`Transcript::settle`]), or at the end. A line that changes afterwards is given out again. The alternate
+//! screen, on which full-screen programs paint, is given out only at the end; once the program leaves it, its
+//! content is gone, as on any terminal.
 
 use crate::grid::Grid;
 use crate::row::{Row, Told};
@@ -23,17 +24,17 @@ pub struct Transcript {
     terminal: Terminal,
 }
 
-/// What rests on a screen, and whether all of it does.
+/// Lines that came to rest, and whether the whole screen has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// The lines that came to rest since the last look.
     pub lines: Vec<String>,
-    /// Nothing has changed since the last look: another one finds nothing before more is fed.
+    /// Nothing has changed since the last look; another look finds nothing until more is fed.
     pub calm: bool,
 }
 
 impl Transcript {
-    /// Of a fresh terminal.
+    /// Creates the transcript of a fresh terminal.
     #[must_use]
     pub fn new(size: Size) -> Transcript {
         let mut terminal = Terminal::new(size);
@@ -41,15 +42,15 @@ impl Transcript {
         Transcript { terminal }
     }
 
-    /// Follows what was printed; it may end anywhere. Gives the lines that have scrolled away with it.
+    /// Processes printed bytes, which may end anywhere; returns the lines that scrolled away.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         self.terminal.feed(bytes);
-        // Questions are for a terminal that somebody sits at.
+        // Only a real terminal answers questions.
         drop(self.terminal.answers());
         self.scrolled()
     }
 
-    /// Takes another size; gives the lines for which there is no room any more.
+    /// Changes the size; returns the lines that no longer fit.
     pub fn resize(&mut self, size: Size) -> Vec<String> {
         if size != self.terminal.size() {
             self.terminal.resize(size);
@@ -57,14 +58,14 @@ impl Transcript {
         self.scrolled()
     }
 
-    /// Whether a full-screen program has the terminal.
+    /// Returns whether a full-screen program has the terminal.
     #[must_use]
     pub fn is_alternate(&self) -> bool {
         self.terminal.screen.main.is_some()
     }
 
-    /// Looks at the screen, and gives the lines that are as they were at the last look and were not given yet. The
-    /// line of the cursor is still being written.
+    /// Returns the lines that have not changed since the last look and were not given out yet. The cursor's
+    /// line does not count: it is still being written.
     pub fn settle(&mut self) -> Settled {
         if self.is_alternate() {
             return Settled { lines: Vec::new(), calm: true };
@@ -86,7 +87,7 @@ impl Transcript {
         settled
     }
 
-    /// The end: gives everything on the screen that was not given yet.
+    /// Ends the transcript; returns everything on the screen that was not given out yet.
     #[must_use]
     pub fn finish(self) -> Vec<String> {
         let screen = &self.terminal.screen;
@@ -99,7 +100,7 @@ impl Transcript {
     }
 }
 
-/// How many lines there are down to the cursor, or to the last one with something on it.
+/// Returns the number of lines down to the cursor or the last line that is not empty.
 fn used(grid: &Grid) -> usize {
     grid.written().max(usize::from(grid.cursor.row))
 }
@@ -113,7 +114,7 @@ fn not_given(row: &Row) -> Option<String> {
     row.told.as_deref().is_none_or(|told| is_new(told, &text)).then_some(text)
 }
 
-/// A line that was erased after it was given says nothing new.
+/// Returns whether a line has something new to say; one that was erased after it was given out has not.
 fn is_new(told: &Told, text: &str) -> bool {
     told.given.as_deref().is_none_or(|given| given != text && !text.is_empty())
 }

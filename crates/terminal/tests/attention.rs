@@ -1,10 +1,10 @@
-//! How a program asks for a person: what counts, and what only looks like it.
+//! How a program asks for a person's attention: what counts, and what only looks like it.
 
 use pinfold_terminal::{Attention, Size, Terminal};
 
 fn heard(printed: &str) -> Option<Attention> {
     let mut terminal = Terminal::new(Size::new(24, 80));
-    // Cut anywhere, it is the same.
+    // The result is the same wherever the output is cut.
     printed.as_bytes().chunks(1).for_each(|piece| terminal.feed(piece));
     let heard = terminal.attention();
     assert_eq!(terminal.attention(), None, "it is told once");

@@ -1,6 +1,7 @@
-//! Whether two pictures say the same: words are compared, numbers are not, since no two runs have the same ones.
+//! Whether two pictures say the same: words are compared, numbers are not, because no two runs have the same
+//! ones.
 
-/// The first line in which one picture says something else than the other; nothing where they say the same.
+/// Returns the first line that differs between two pictures; `None` if they say the same.
 #[must_use]
 pub fn differs(one: &str, other: &str) -> Option<String> {
     let (ours, theirs) = (lines(one), lines(other));
@@ -11,7 +12,7 @@ pub fn differs(one: &str, other: &str) -> Option<String> {
     different.map(|(one, other)| format!("`{one}`, and `{other}`"))
 }
 
-/// What stands on each line: pieces with the same feet are one.
+/// Returns the text of each line; pieces with the same baseline are one line.
 fn lines(picture: &str) -> Vec<String> {
     let mut lines: Vec<(&str, String)> = Vec::new();
     for piece in picture.lines().filter(|line| line.starts_with("<text ")) {
@@ -29,7 +30,7 @@ fn lines(picture: &str) -> Vec<String> {
     lines.into_iter().map(|(_, line)| without_numbers(&line)).collect()
 }
 
-/// Each word with a digit in it, and the unit after it, is a number.
+/// Treats each word that contains a digit, and the unit after it, as a number.
 fn without_numbers(line: &str) -> String {
     const UNITS: [&str; 7] = ["ms", "s", "min", "h", "KiB", "MiB", "GiB"];
     let mut words: Vec<&str> = Vec::new();
@@ -46,7 +47,7 @@ fn without_numbers(line: &str) -> String {
     words.join(" ")
 }
 
-/// A line that is cut says the same as one that is cut elsewhere, as far as both go.
+/// A cut line equals one that is cut elsewhere, as far as both go.
 fn is_alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -54,7 +55,7 @@ fn is_alike(one: &str, other: &str) -> bool {
     let (Some((one, _)), Some((other, _))) = (one.split_once('…'), other.split_once('…')) else {
         return false;
     };
-    // What is cut is a piece of its own, and stands apart.
+    // The cut-off mark is a piece of its own, and stands apart.
     let (one, other) = (one.trim_end(), other.trim_end());
     one.starts_with(other) || other.starts_with(one)
 }

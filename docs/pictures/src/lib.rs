@@ -1,7 +1,9 @@
-//! Draws what a program shows on a terminal: it runs on a real one ([`Sitting`]), its screen is read by the mirror that `attach` uses,
-//! and becomes an SVG ([`svg()`]) without fonts or hosts of others. [`scenes`] are the pictures of the documentation.
+//! Draws what a program shows on a terminal: it runs on a real one ([`Sitting`]), the mirror that `attach`
+//! uses reads its screen, which becomes an SVG ([`svg()`]) without external fonts or hosts. [`scenes`] are
+//! the pictures of the documentation.
 //!
-//! Two runs differ in pids, times and sizes. So a picture that is kept is not compared byte for byte: [`differs`] compares the words.
+//! Two runs differ in pids, times and sizes. So a stored picture is not compared byte for byte: [`differs`]
+//! compares the words.
 
 mod compare;
 pub mod scenes;

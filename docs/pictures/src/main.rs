@@ -16,7 +16,7 @@ use std::time::Duration;
 const USAGE: &str = "pinfold-pictures make PINFOLD FOLDER
 pinfold-pictures frame FILE [--columns N] [--rows N] [--keys TEXT] [--until TEXT] -- COMMAND...";
 
-/// What is waited for comes within this time.
+/// Longest wait for a text or for the end of the program.
 const WITHIN: Duration = Duration::from_secs(60);
 
 type Outcome = Result<(), Box<dyn Error>>;

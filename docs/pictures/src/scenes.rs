@@ -1,4 +1,5 @@
-//! The pictures of the documentation: a home that is thrown away, sessions of many kinds in it, and what the real binary shows of them.
+//! The pictures of the documentation: a throw-away home with sessions of many kinds, and what the real binary
+//! shows of them.
 
 use crate::sitting::Sitting;
 use crate::svg::svg;
@@ -10,26 +11,26 @@ use std::time::Duration;
 
 /// No program of a scene takes longer.
 const WITHIN: Duration = Duration::from_secs(60);
-/// As wide as a terminal usually is, and higher than any page here.
+/// As wide as a terminal usually is, and taller than any page here.
 const WIDE: u16 = 80;
 const HIGH: u16 = 60;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A picture: the name of its file, without `.svg`, what it shows, and the words after `pinfold`.
+/// A picture: its file name without `.svg`, what it shows, and the words after `pinfold`.
 const PICTURES: [(&str, &str, &[&str]); 2] = [
     ("ls", "pinfold ls: sessions of many kinds, each with its state and why it is so", &["ls"]),
     ("show", "pinfold show: everything about one session on one page", &["show", "api"]),
 ];
 
-/// A server that prints, with a process below it.
+/// A server that prints, with a child process.
 const SERVE: &str = "#!/bin/sh
 echo 'listening on 127.0.0.1:8080'
 echo 'GET /v1/users 200'
 echo 'GET /v1/users/7 404'
 tail -f /dev/null & wait
 ";
-/// A program that cannot work.
+/// A program that always crashes.
 const WORKER: &str = "#!/bin/sh
 sleep 0.3
 echo 'RuntimeError: cannot reach the model' >&2
@@ -45,12 +46,12 @@ const CHAT: &str = "#!/bin/sh
 while read -r line; do echo \"PINFOLD_DONE done: $line\"; done
 ";
 
-/// An agent whose turn does not end while it is looked at.
+/// An agent whose turn does not end before the picture is drawn.
 const PLAN: &str = "#!/bin/sh
 read -r line; tail -f /dev/null
 ";
 
-/// Draws every picture with this binary: the name of its file, and the SVG.
+/// Draws every picture with this binary; returns each file's name and its SVG.
 ///
 /// # Errors
 /// A verb fails, or something is not seen in time.
@@ -75,7 +76,7 @@ impl Stage {
         for folder in ["you/src/api", "you/src/web", "you/notes"] {
             std::fs::create_dir_all(root.path().join(folder))?;
         }
-        // The pause after a crash is longer than any scene: it is there when the picture is drawn.
+        // The pause after a crash is longer than any scene, so it is on when the picture is drawn.
         std::fs::create_dir(root.path().join("home"))?;
         std::fs::write(
             root.path().join("home/config.toml"),
@@ -102,7 +103,7 @@ impl Stage {
         Err(format!("pinfold {words:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
     }
 
-    /// A program of the scene, and the word that runs it.
+    /// Writes a program of the scene.
     fn program(&self, path: &str, text: &str) -> Outcome<()> {
         let path = self.root.path().join("you").join(path);
         std::fs::write(&path, text)?;
@@ -110,7 +111,8 @@ impl Stage {
         Ok(())
     }
 
-    /// One of each kind: one that runs, one that wants its directory, one that crashes, one that failed, one that chats, one that is stopped.
+    /// Makes one session of each kind: one that runs, one that wants its directory, one that crashes, one
+    /// that failed, one that chats, one that is stopped.
     fn inhabit(&self) -> Outcome<()> {
         self.program("src/api/serve", SERVE)?;
         self.program("src/web/worker", WORKER)?;
@@ -139,7 +141,7 @@ impl Stage {
         self.pinfold("notes", &["wait", "worker", "--for", "backoff", "--timeout", "30s"])
     }
 
-    /// What a verb shows on a terminal, below the line that somebody typed.
+    /// Returns what a verb shows on a terminal, below its command line.
     fn picture(&self, title: &str, words: &[&str]) -> Outcome<String> {
         let mut command = self.command(Path::new("/bin/sh"), "src");
         command.args(["-c", "printf '\\033[1m$ pinfold %s\\033[0m\\n' \"$*\"; exec \"$0\" \"$@\""]);

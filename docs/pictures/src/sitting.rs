@@ -1,4 +1,4 @@
-//! A program on a terminal of its own, and somebody who types and looks.
+//! A program on a terminal of its own, with someone typing and looking.
 
 use pinfold_terminal::{Size, Terminal};
 use rustix::fs::{Mode, OFlags};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A program that runs on a terminal. It is killed when nobody sits there any more.
+/// A program that runs on a terminal. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Sitting {
     keyboard: OwnedFd,
@@ -30,7 +30,7 @@ struct Seen {
     over: bool,
 }
 
-/// What was waited for did not come.
+/// The awaited text did not come.
 #[derive(Debug)]
 pub struct Unseen {
     /// What was on the screen instead.
@@ -46,10 +46,10 @@ impl std::fmt::Display for Unseen {
 impl std::error::Error for Unseen {}
 
 impl Sitting {
-    /// Starts a program on a terminal of this size. It is the leader of a session that has the terminal, as in a window.
+    /// Starts a program on a terminal of this size. It leads a session that has the terminal, as in a window.
     ///
     /// # Errors
-    /// There is no terminal, no program, or no `setsid`.
+    /// No terminal, no program, or no `setsid` could be had.
     pub fn begin(command: &Command, size: Size) -> io::Result<Sitting> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let keyboard = rustix::pty::openpt(flags)?;
@@ -75,7 +75,7 @@ impl Sitting {
         Ok(Sitting { keyboard, child, screen })
     }
 
-    /// Types.
+    /// Types keys.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -121,7 +121,7 @@ impl Screen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows what is printed, and answers what a terminal is asked, until nobody has the terminal open.
+    /// Reads what is printed, and answers questions to the terminal, until its other side is closed.
     fn follow(&self, from: &OwnedFd) {
         let mut bytes = [0; 65536];
         loop {

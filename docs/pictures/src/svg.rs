@@ -1,26 +1,26 @@
-//! A screen as SVG: text on a grid, in whatever font of equal widths the reader has.
+//! A screen as SVG: text on a grid, in the reader's own monospaced font.
 
 use pinfold_terminal::{Colour, Looks, Piece, Terminal};
 use std::fmt::Write as _;
 
-/// How wide and how high one place is.
+/// Width and height of one cell.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 18.0;
-/// How far the feet of letters stand above the lower edge of their place.
+/// Height of the baseline above the lower edge of the cell.
 const FEET: f64 = 5.0;
-/// Around everything.
+/// Space around everything.
 const MARGIN: f64 = 14.0;
 
 const PAPER: &str = "#16181d";
 const INK: &str = "#d7dae0";
 
-/// The terminal's own sixteen, on dark paper.
+/// The sixteen colours of the terminal's palette, on a dark background.
 const OWN: [&str; 16] = [
     "#2b2f38", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#abb2bf", "#5c6370",
     "#f0868e", "#b2d898", "#f0d399", "#83c2f5", "#d89ae8", "#7fced6", "#ffffff",
 ];
 
-/// The screen down to its last line with something on it; `title` is what a reader hears who does not see it.
+/// Draws the screen down to its last line that is not empty; `title` is what a screen reader says.
 #[must_use]
 pub fn svg(terminal: &Terminal, title: &str) -> String {
     let lines = terminal.pieces();
@@ -56,7 +56,7 @@ fn draw(text: &mut String, piece: &Piece, top: f64) {
     if shown.is_empty() || looks.hidden {
         return;
     }
-    // Spaces at the end are not drawn; the width is that of what is.
+    // Trailing spaces are not drawn; the width is that of the drawn text.
     let width = width - places(letters.len() - shown.len()) * WIDTH;
     let feet = top + HEIGHT - FEET;
     _ = writeln!(
@@ -71,7 +71,7 @@ fn places(count: usize) -> f64 {
     u16::try_from(count).map_or(f64::MAX, f64::from)
 }
 
-/// Of letters and, where it is not the usual one, of what is behind them.
+/// Returns the colour of the letters and, if it is not the default, of their background.
 fn colours(looks: &Looks) -> (String, Option<String>) {
     let (ink, paper) = (colour(looks.foreground), colour(looks.background));
     if looks.inverse {
@@ -88,7 +88,7 @@ fn colour(colour: Colour) -> Option<String> {
     }
 }
 
-/// The sixteen, a cube of 216, and 24 greys.
+/// Returns one of the palette's sixteen, of a cube of 216, or of 24 greys.
 fn numbered(number: u8) -> String {
     if let Some(own) = OWN.get(usize::from(number)) {
         return (*own).to_owned();

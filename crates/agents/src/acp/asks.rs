@@ -1,4 +1,4 @@
-//! What it asks a person, and how that is answered: by one of the options that came with it.
+//! What the agent asks a person, and how that is answered: by one of the options that came with the request.
 
 use super::wire::Permission;
 use crate::intent::{CannotSay, Reply, Verdict};
@@ -8,14 +8,14 @@ use crate::word::Ask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// As many as can be open.
+/// As many requests as can be open.
 const MOST_OPEN: usize = 64;
-/// The id of an option is kept up to here; those seen have at most 20 bytes.
+/// Longest option id that is kept, in bytes; those seen have at most 20.
 const LONGEST_OPTION: usize = 256;
-/// So much of a title is worth it.
+/// Longest title that is kept, in characters.
 const LONGEST_TITLE: usize = 200;
 
-/// The options of a request.
+/// The options of an open request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) key: String,
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     reject_always: Option<String>,
 }
 
-/// A request to use a tool, as a person sees it.
+/// Returns a request to use a tool as a person sees it.
 pub(crate) fn ask(id: &Id, request: &Permission, line: &[u8]) -> Ask {
     let tool = request.tool_call.as_ref();
     let text = |place: &str| tool.and_then(|tool| tool.get(place)?.as_str()).filter(|text| !text.is_empty());
@@ -44,7 +44,7 @@ pub(crate) fn ask(id: &Id, request: &Permission, line: &[u8]) -> Ask {
     Ask { key: id.key(), kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
 }
 
-/// Keeps what the answer will need, and nothing of requests that are not open any more.
+/// Keeps what the answer will need, and forgets requests that are no longer open.
 pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, request: &Permission, open: impl Fn(&str) -> bool) {
     let key = id.key();
     kept.retain(|kept| open(&kept.key) && kept.key != key);
@@ -64,7 +64,7 @@ pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, request: &Permission, open: im
     }
 }
 
-/// What is answered to a request.
+/// Returns the answer to a request.
 pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Result<Value, CannotSay> {
     let option = kept.and_then(|kept| match (reply.verdict, reply.always) {
         (Verdict::Allow, false) => kept.allow_once.as_ref().or(kept.allow_always.as_ref()),
@@ -79,12 +79,12 @@ pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Result<Value, Cannot
     }
 }
 
-/// The answer to a request of a turn that is to end.
+/// Returns the answer to a request whose turn is being interrupted.
 pub(crate) fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }
 
-/// As much as fits into a line.
+/// Cuts a text to what fits in a line.
 fn in_a_line(text: &str) -> String {
     let line: String = text.chars().take(LONGEST_TITLE).collect();
     line.replace(char::is_control, " ")

@@ -1,4 +1,5 @@
-//! How turns end: by the answer to their prompt, and well only if it says so and something shows that there was work.
+//! How turns end: with the answer to their prompt. A turn is done only if the answer says so and there is
+//! evidence of work.
 
 use super::fails;
 use super::spends;
@@ -10,20 +11,20 @@ use crate::turn::{Failure, FailureKind, Usage};
 use crate::word::{End, How, Named, Word};
 use serde_json::Value;
 
-/// The answer to a prompt.
+/// Handles the answer to a prompt.
 pub(crate) fn answered(state: &mut Acp, number: u64, line: &Prompted) -> Vec<Word> {
     let how = how(line, &state.turn);
     let usage = spends::usage(line, &state.context);
     ended(state, number, how, usage)
 }
 
-/// A prompt that was answered with an error.
+/// Handles a prompt that was answered with an error.
 pub(crate) fn failed(state: &mut Acp, number: u64, error: &RpcError) -> Vec<Word> {
     ended(state, number, How::Failed(fails::failure(error)), None)
 }
 
 fn ended(state: &mut Acp, number: u64, how: How, usage: Option<Usage>) -> Vec<Word> {
-    // It works on one after the other: what is older is not answered any more.
+    // The agent handles one prompt at a time, so older ones will not be answered any more.
     state.calls.forget_before(number);
     let mut words: Vec<Word> = Vec::new();
     if how == How::Done {
@@ -48,8 +49,8 @@ fn how(line: &Prompted, turn: &Signs) -> How {
     }
 }
 
-/// Whether it worked. Some answer a turn that met an error as if it had gone well, with the error among the text; those say
-/// `usage: null` where nothing was spent.
+/// Returns whether the agent worked. Some agents answer a turn that met an error as if it had gone well, with
+/// the error in the text; those say `usage: null` if nothing was spent.
 fn is_proven(line: &Prompted, turn: &Signs) -> bool {
     let nothing_spent = line.usage.as_ref().is_some_and(Value::is_null);
     !turn.broken && (spends::any(line) || turn.worked || turn.spoke && !nothing_spent)

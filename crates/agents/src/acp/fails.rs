@@ -1,4 +1,4 @@
-//! What its errors mean.
+//! What the agent's errors mean.
 
 use crate::blames;
 use crate::note;
@@ -6,19 +6,19 @@ use crate::rpc::RpcError;
 use crate::turn::{Failure, FailureKind};
 use serde_json::Value;
 
-/// So much of an error's text is kept.
+/// Longest error text that is kept, in bytes.
 pub(crate) const LONGEST_ERROR: usize = 4 << 10;
 
-/// The protocol's code for a login that is missing.
+/// The protocol's code for a missing login.
 const NO_LOGIN: i64 = -32000;
 
-/// Why a request failed, in our words.
+/// Translates the error of a request.
 pub(crate) fn failure(error: &RpcError) -> Failure {
     let text = text(error);
     Failure { kind: kind(error, &text), text }
 }
 
-/// Why a turn failed that did not say so itself, by what the agent said instead.
+/// Makes a failure of a turn that did not report one, from what the agent said instead.
 pub(crate) fn unproven(said: &str) -> Failure {
     let said = said.trim();
     let nothing = "it ended the turn, and nothing shows that it worked on it";
@@ -40,7 +40,7 @@ fn kind(error: &RpcError, text: &str) -> FailureKind {
     }
 }
 
-/// Its words, and those that tell more where the first ones tell nothing.
+/// Returns the error's message, with more detail where the message alone says nothing.
 fn text(error: &RpcError) -> String {
     let message = error.message.as_deref().unwrap_or_default();
     let message = message.strip_prefix("Internal error: ").unwrap_or(message);

@@ -1,4 +1,4 @@
-//! What its lines mean.
+//! What the agent's lines mean.
 
 use super::state::{Acp, Purpose, Signs, Stand};
 use super::wire::{Cancelled, SessionUpdate, Update};
@@ -9,12 +9,12 @@ use crate::translate::View;
 use crate::word::{Named, Word};
 use serde_json::Value;
 
-/// So much of a text of its own is told.
+/// Longest text of the agent's own that is passed on, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
-/// So long may the id of a message be that is kept.
+/// Longest message id that is kept, in bytes.
 const LONGEST_ID: usize = 200;
 
-/// A line of its output.
+/// Handles a line of the agent's output.
 pub(crate) fn line(state: &mut Acp, line: &[u8], see: &View<'_>) -> Vec<Word> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();
@@ -40,7 +40,7 @@ fn told(state: &mut Acp, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word>
     }
 }
 
-/// It asks a person, or for something that nobody offers.
+/// The agent asks a person, or asks for something that pinfold does not offer.
 fn asked(state: &mut Acp, id: Id, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
     if method != "session/request_permission" || !id.fits() {
         state.refusals.add(id);
@@ -71,7 +71,7 @@ fn failed(state: &mut Acp, id: &Id, error: &RpcError) -> Vec<Word> {
     }
 }
 
-/// An answer to what was not asked, or was answered already.
+/// Notes an answer to a request that we did not make, or that was answered already.
 fn stray(id: &Id) -> Word {
     Word::Note(Note::LateEnd { named: note::short(&id.key(), 100) })
 }
@@ -81,7 +81,7 @@ fn complaint(error: &RpcError) -> Word {
     Word::Note(Note::Agent { text: note::short(text, LONGEST_TEXT) })
 }
 
-/// Something about the session. What comes while no turn is under way is history, or belongs to none.
+/// Handles an update of the session. An update outside a turn is replayed history, or belongs to no turn.
 fn update(state: &mut Acp, line: SessionUpdate, see: &View<'_>) -> Vec<Word> {
     let of_another = |id: &String| state.opened.as_ref().is_some_and(|opened| opened.id != *id);
     if line.session_id.as_ref().is_some_and(of_another) {
@@ -109,11 +109,11 @@ fn in_turn(turn: &mut Signs, kind: &str, update: &Update) -> Option<Word> {
         "agent_message_chunk" => chunk(turn, update),
         "tool_call" | "tool_call_update" | "agent_thought_chunk" | "plan" => {
             turn.worked = true;
-            // What it says next is another message, whether that has an id or not.
+            // Whatever the agent says next is a new message, with or without an id.
             turn.speaking = None;
             None
         }
-        // What it is told itself, or was: an answer begins after it.
+        // A message to the agent, now or replayed: the answer begins after it.
         "user_message_chunk" => {
             turn.speaking = None;
             None
@@ -123,7 +123,7 @@ fn in_turn(turn: &mut Signs, kind: &str, update: &Update) -> Option<Word> {
     }
 }
 
-/// A piece of a message. The answer is the last one.
+/// Handles a piece of a message. The last message is the answer.
 fn chunk(turn: &mut Signs, update: &Update) -> Option<Word> {
     let text = update.content.as_ref()?.get("text")?.as_str()?;
     turn.spoke = true;
@@ -137,7 +137,7 @@ fn chunk(turn: &mut Signs, update: &Update) -> Option<Word> {
     Some(if same { Word::More(text.to_owned()) } else { Word::Anew(text.to_owned()) })
 }
 
-/// What codex-acp tells of Codex beside the protocol.
+/// Reads what codex-acp reports of Codex outside the protocol.
 fn info(turn: &mut Signs, codex: &Value) -> Option<Word> {
     if let Some(status) = codex.pointer("/threadStatus/type").and_then(Value::as_str) {
         turn.broken = status == "systemError";

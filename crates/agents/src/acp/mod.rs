@@ -1,31 +1,31 @@
-//! `acp`: version 1 of the agent client protocol, JSON-RPC in lines, as `docs/design/016-acp.md` has measured it.
+//! `acp`: version 1 of the agent client protocol, JSON-RPC in lines, as measured in `docs/design/016-acp.md`.
 //!
-//! To the agent; N is the number of the word in this run, and the id of the request:
+//! To the agent. N, the number of the word in this run, is the id of the request:
 //!
 //! | line | when |
 //! |---|---|
 //! | `initialize` | step 1 of the handshake; neither files nor terminals are offered |
-//! | `session/new`, `session/load`, `session/resume` | steps 2, 3 and 4: one of them, by what is known and what the agent can |
+//! | `session/new`, `session/load`, `session/resume` | steps 2, 3 and 4: one of them, depending on what is known and what the agent can do |
 //! | `session/prompt` | a message; its answer is the end of the turn |
-//! | the answer to `session/request_permission` | one of the options that it came with |
-//! | `session/cancel`, and `cancelled` to all that it asks | end the turn, live on |
-//! | an error to anything else that it asks | nobody offers that |
+//! | the answer to `session/request_permission` | one of the options that came with it |
+//! | `session/cancel`, and `cancelled` to all its open requests | end the turn, keep running |
+//! | an error to any other request of the agent | pinfold does not offer that |
 //! | end of input | leave |
 //!
 //! From the agent:
 //!
 //! | line | means |
 //! |---|---|
-//! | the answer to `session/new`, `load`, `resume` | it is ready; the id is told once it has worked in that session, because some do not know it before |
-//! | `session/update`: `agent_message_chunk` | more of the answer, or another one where the message is another; nothing before the turn, when history is replayed |
+//! | the answer to `session/new`, `load`, `resume` | it is ready; the id is passed on once the agent has worked in that session, because some agents cannot find it before |
+//! | `session/update`: `agent_message_chunk` | more of the answer, or a new answer if the message is a new one; ignored before the turn, when history is replayed |
 //! | `session/update`: `tool_call`, `agent_thought_chunk`, `plan` | it works |
 //! | `session/update`: `usage_update` | its context, and what the session cost |
-//! | `session/request_permission`, `$/cancel_request` | it asks a person, and does not any more |
-//! | the answer to `session/prompt` | the end: done is only `end_turn` with proof of work |
-//! | an error to `session/prompt` | the turn failed: a limit, a login, or its text |
+//! | `session/request_permission`, `$/cancel_request` | it asks a person, or withdraws that |
+//! | the answer to `session/prompt` | the end of the turn; done only with `end_turn` and evidence of work |
+//! | an error to `session/prompt` | the turn failed: a limit, a login, or the error's text |
 //!
-//! Where an agent stands is said in the words of the protocol's next version: idle, running, requires action. All else is passed
-//! over. Fields of a type that is not expected are as if they were missing.
+//! The agent's status uses the words of the protocol's next version: idle, running, requires action. All
+//! other lines are skipped. A field of an unexpected type counts as missing.
 
 mod asks;
 mod ends;
@@ -47,7 +47,7 @@ impl Translate for Acp {
         let mut words = match heard {
             Heard::Begin => vec![Word::Want(Want::Handshake(state::INITIALIZE))],
             Heard::Said { number, label } => self.said(number, label, see),
-            // Nothing else proves that it has a message.
+            // Nothing else proves that the agent has a message.
             Heard::Written { number } => see.written(number).map(Word::Began).collect(),
             Heard::Line { bytes, .. } => hears::line(self, bytes, see),
             Heard::TooLong => see.given_up(),

@@ -1,4 +1,4 @@
-//! The handshake: what the agent can, and the session that is opened.
+//! The handshake: what the agent can do, and which session is opened.
 
 use super::fails;
 use super::state::{Acp, LOAD, NEW, Opened, Purpose, RESUME};
@@ -10,12 +10,13 @@ use crate::translate::View;
 use crate::turn::{Failure, FailureKind};
 use crate::word::{Want, Word};
 
-/// The version of the protocol that is spoken.
+/// The protocol version that pinfold speaks.
 pub(crate) const VERSION: u64 = 1;
-/// So long may the id of a session be; the ledger does not take longer ones either.
+/// Longest session id in bytes; the ledger does not take longer ones either.
 const LONGEST_ID: usize = 1 << 10;
 
-/// It says what it can: one that is to go on with a session is not told to replay it, if it can do without.
+/// The agent says what it can do. An agent that can resume a session without replaying it is asked to do
+/// that.
 pub(crate) fn initialized(line: &Initialized, see: &View<'_>) -> Vec<Word> {
     if let Some(other) = line.protocol_version.filter(|version| *version != VERSION) {
         return gives_up(&format!("it speaks version {other} of the protocol, and not {VERSION}"));
@@ -48,13 +49,14 @@ pub(crate) fn opened(state: &mut Acp, purpose: Purpose, line: SessionOpened, see
     }
 }
 
-/// It does not do what the handshake needs. It would wait for ever, and nothing can be said to it: it is told to leave.
+/// The agent refused a step of the handshake. It would wait forever and cannot be spoken to, so it is told to
+/// leave.
 pub(crate) fn refused(purpose: Purpose, error: &RpcError) -> Vec<Word> {
     let Failure { kind, text } = fails::failure(error);
     let mut words = gives_up(&text);
     match (purpose, kind) {
         (_, FailureKind::Login) => words.push(Word::Login(text)),
-        // That may pass: it says nothing of the session.
+        // That may pass, and says nothing about the session.
         (
             Purpose::Load | Purpose::Resume,
             FailureKind::Limit | FailureKind::Server | FailureKind::Overloaded,
@@ -73,7 +75,7 @@ fn gives_up(text: &str) -> Vec<Word> {
     vec![Word::Note(Note::Agent { text }), Word::Want(Want::Close)]
 }
 
-/// Codex's own word for a session that another process writes.
+/// Returns whether the error is Codex's word for a session that another process writes.
 fn is_busy(error: &RpcError) -> bool {
     let reason = error.data.as_ref().and_then(|data| data.get("reason")?.as_str());
     reason == Some("thread_active_writer")

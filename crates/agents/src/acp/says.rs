@@ -1,4 +1,4 @@
-//! What is written to it.
+//! What is written to the agent.
 
 use super::asks;
 use super::opens::VERSION;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const LINES: Framing = Framing::Named;
 
-/// The bytes of an intent.
+/// Returns the bytes that express an intent.
 pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
     match intent {
         Intent::Handshake { step } => handshake(state, number, *step, see),
@@ -26,7 +26,7 @@ pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &View<'_>) -> 
     }
 }
 
-/// What a message says, and its files as the protocol names them.
+/// Returns a message's text, and its files as the protocol names them.
 fn content(prompt: &Prompt) -> Value {
     let words = Prompt { files: Vec::new(), ..prompt.clone() };
     let mut parts = vec![json!({ "type": "text", "text": prompt_text(&words) })];
@@ -37,12 +37,12 @@ fn content(prompt: &Prompt) -> Value {
     Value::from(parts)
 }
 
-/// A message is a trace of its own, and this delivery of it a span.
+/// Returns a `traceparent`: the message is the trace, this delivery of it a span.
 fn traceparent(prompt: &Prompt) -> String {
     format!("00-{:032x}-{:016x}-01", prompt.message.0, prompt.delivery.max(1))
 }
 
-/// A path as a part of an address.
+/// Percent-encodes a path for use in a URI.
 fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -66,7 +66,7 @@ fn handshake(state: &Acp, number: u64, step: u32, see: &View<'_>) -> Result<Spok
     }
 }
 
-/// Who speaks, and that neither files nor terminals are offered: the agent has its own.
+/// Introduces pinfold; neither files nor terminals are offered, because the agent has its own.
 fn introduction() -> Value {
     json!({
         "protocolVersion": VERSION,
@@ -82,7 +82,7 @@ fn answer(state: &Acp, reply: &Reply, see: &View<'_>) -> Result<Spoken, CannotSa
     Ok(LINES.answer(&id, &asks::answer(reply, kept)?))
 }
 
-/// The end of the turn. Whoever ends one has to answer all that it asked, or the agent waits.
+/// Interrupts the turn. All open requests of the turn must be answered too, or the agent waits for them.
 fn interrupt(state: &Acp, see: &View<'_>) -> Result<Spoken, CannotSay> {
     let params = json!({ "sessionId": session(state)? });
     let mut spoken = LINES.notification("session/cancel", Some(&params));

@@ -1,4 +1,4 @@
-//! What a turn cost: in the answer to its prompt, or, with some agents, beside it.
+//! What a turn cost: in the answer to its prompt or, with some agents, in updates.
 
 use super::state::Context;
 use super::wire::{Prompted, Tokens, Update};
@@ -7,7 +7,7 @@ use crate::turn::{Spent, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a turn cost, if the answer tells.
+/// Returns what a turn cost, if the agent says.
 pub(crate) fn usage(line: &Prompted, context: &Context) -> Option<Usage> {
     let turn = spent(line);
     if turn == Spent::default() && *context == Context::default() {
@@ -22,13 +22,13 @@ pub(crate) fn usage(line: &Prompted, context: &Context) -> Option<Usage> {
     })
 }
 
-/// Whether anything was spent.
+/// Returns whether any tokens were spent.
 pub(crate) fn any(line: &Prompted) -> bool {
     let spent = spent(line);
     [spent.input_tokens, spent.output_tokens].into_iter().flatten().any(|tokens| tokens > 0)
 }
 
-/// Keeps what is told in the middle of a turn.
+/// Keeps what is reported in the middle of a turn.
 pub(crate) fn update(context: &mut Context, update: &Update) {
     if update.kind.as_deref() != Some("usage_update") {
         return;
@@ -54,7 +54,8 @@ fn spent(line: &Prompted) -> Spent {
 }
 
 impl Tokens {
-    /// All that was read, from the vendor's cache or not: some count that in, and some beside.
+    /// Returns all tokens read, cached or not: some agents include the cached ones in the input, others do
+    /// not.
     fn read(&self) -> Option<u64> {
         let written = [self.output_tokens, self.thought_tokens].into_iter().flatten().sum::<u64>();
         let rest = self.total_tokens.map(|total| total.saturating_sub(written));
@@ -62,7 +63,7 @@ impl Tokens {
     }
 }
 
-/// The model, where it was only one.
+/// Returns the model, if there was only one.
 fn model(line: &Prompted) -> Option<String> {
     let models = line.meta.as_ref()?.pointer("/quota/model_usage").and_then(Value::as_array)?;
     let [one] = &models[..] else { return None };

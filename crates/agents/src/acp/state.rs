@@ -1,5 +1,5 @@
-//! What is known of a run of an agent of this protocol, beside what the ledger knows. It is stored in cursors: every version
-//! reads it.
+//! What is known of a run in this protocol, beyond the ledger. It is stored in cursors, so every version must
+//! read it.
 
 use super::asks::Kept;
 use crate::label::Label;
@@ -8,7 +8,7 @@ use crate::translate::View;
 use crate::word::Word;
 use serde::{Deserialize, Serialize};
 
-/// The steps of the handshake. Those that refuse come much later.
+/// The steps of the handshake. Steps that refuse requests have much higher numbers.
 pub(crate) const INITIALIZE: u32 = 1;
 pub(crate) const NEW: u32 = 2;
 pub(crate) const LOAD: u32 = 3;
@@ -20,18 +20,18 @@ pub(crate) const RESUME: u32 = 4;
 pub(crate) struct Acp {
     pub(crate) calls: Calls<Purpose>,
     pub(crate) refusals: Refusals,
-    /// The session that is open.
+    /// The open session.
     pub(crate) opened: Option<Opened>,
-    /// What is known of the turn under way.
+    /// What was seen of the current turn.
     pub(crate) turn: Signs,
-    /// What the answers to its requests need of them.
+    /// What answers to open requests will need.
     pub(crate) kept: Vec<Kept>,
     pub(crate) context: Context,
-    /// A limit was told, and no turn has gone well since.
+    /// A limit was reported, and no turn has gone well since.
     pub(crate) limited: bool,
 }
 
-/// What a request of ours was for.
+/// What a request of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
@@ -42,11 +42,11 @@ pub(crate) enum Purpose {
     Prompt,
 }
 
-/// The session that is open.
+/// The open session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opened {
     pub(crate) id: String,
-    /// Whether its id was told: not before the agent has worked in it.
+    /// Whether its id was passed on; not before the agent has worked in it.
     pub(crate) told: bool,
 }
 
@@ -54,42 +54,42 @@ pub(crate) struct Opened {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Signs {
-    /// It said something.
+    /// The agent said something.
     pub(crate) spoke: bool,
-    /// It did something that no error does: a message with an id, a tool, a thought.
+    /// The agent did something that an error never does: a message with an id, a tool, a thought.
     pub(crate) worked: bool,
-    /// It says itself that something is wrong.
+    /// The agent itself says that something is wrong.
     pub(crate) broken: bool,
-    /// The message that it is in the middle of; one without an id is empty.
+    /// Id of the message being spoken; empty for a message without an id.
     pub(crate) speaking: Option<String>,
-    /// The last that it said without an id: where it puts its errors.
+    /// The last message without an id, which is where agents put their errors.
     pub(crate) aside: String,
 }
 
-/// What it says of its model.
+/// What the agent says of its model and context.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Context {
     pub(crate) used: Option<u64>,
     pub(crate) size: Option<u64>,
-    /// Of the whole session.
+    /// Cost of the whole session.
     pub(crate) cost_usd: Option<f64>,
     pub(crate) model: Option<String>,
 }
 
-/// Where an agent stands, in the words of the protocol's next version.
+/// The agent's status, in the words of the protocol's next version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stand {
-    /// It has no turn: what it says belongs to none.
+    /// No turn: what the agent says belongs to none.
     Idle,
-    /// It works on the turn of the prompt of this number.
+    /// Working on the prompt of this number.
     Running(u64),
-    /// The same, and it waits for a person.
+    /// Working on the prompt of this number, and waiting for a person.
     RequiresAction(u64),
 }
 
 impl Acp {
-    /// Something was said to it.
+    /// Records what was written to the agent.
     pub(crate) fn said(&mut self, number: u64, label: &Label, see: &View<'_>) -> Vec<Word> {
         match label {
             Label::Handshake(INITIALIZE) => self.calls.said(number, Purpose::Initialize),
@@ -101,14 +101,15 @@ impl Acp {
                 self.calls.said(number, Purpose::Prompt);
                 self.turn = Signs::default();
             }
-            // All that it asked was answered with it.
+            // All open requests were answered with it.
             Label::Interrupt => return self.open_keys(see).map(Word::TakesBack).collect(),
             Label::Answer(_) | Label::Close | Label::Other(_) => {}
         }
         Vec::new()
     }
 
-    /// Where it stands. It works on one prompt after the other: what it says belongs to the oldest that it has not answered.
+    /// Returns the agent's status. It handles prompts one at a time, so what it says belongs to the oldest
+    /// unanswered one.
     pub(crate) fn stand(&self, see: &View<'_>) -> Stand {
         let oldest = self.calls.oldest(|purpose| *purpose == Purpose::Prompt);
         let open = oldest.filter(|number| see.ledger.open().iter().any(|open| open.number == *number));
@@ -119,13 +120,13 @@ impl Acp {
         }
     }
 
-    /// The ids of its requests that nobody has answered.
+    /// Returns the ids of the agent's unanswered requests.
     pub(crate) fn open_keys(&self, see: &View<'_>) -> impl Iterator<Item = String> {
         let open = self.kept.iter().filter(|kept| see.ledger.asks(&kept.key));
         open.map(|kept| kept.key.clone()).collect::<Vec<_>>().into_iter()
     }
 
-    /// The id of its session, now that it has worked in it.
+    /// Returns the session's id to be passed on, now that the agent has worked in it.
     pub(crate) fn proven_session(&mut self) -> Option<Word> {
         let opened = self.opened.as_mut().filter(|opened| !opened.told)?;
         opened.told = true;

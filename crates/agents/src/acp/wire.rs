@@ -1,4 +1,4 @@
-//! The fields of its lines, as far as they are read.
+//! The fields of the agent's lines that pinfold reads.
 
 use crate::json::lenient;
 use crate::rpc::Id;
@@ -27,7 +27,7 @@ pub(crate) struct Capabilities {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct SessionCapabilities {
-    /// An object, where it can.
+    /// An object if the agent can resume.
     #[serde(deserialize_with = "lenient")]
     pub(crate) resume: Option<serde_json::Map<String, Value>>,
 }
@@ -46,14 +46,14 @@ pub(crate) struct SessionOpened {
 pub(crate) struct Prompted {
     #[serde(deserialize_with = "lenient")]
     pub(crate) stop_reason: Option<String>,
-    /// That it is `null` says something else than that it is missing.
+    /// `null` and missing mean different things.
     #[serde(deserialize_with = "lenient")]
     pub(crate) usage: Option<Value>,
     #[serde(rename = "_meta", deserialize_with = "lenient")]
     pub(crate) meta: Option<Value>,
 }
 
-/// Tokens, in the protocol's words or in Gemini's.
+/// Tokens, in the protocol's field names or in Gemini's.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Tokens {

@@ -8,15 +8,15 @@ use crate::word::Ask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// So much of a title is worth it.
+/// Longest title that is kept, in characters.
 const LONGEST_TITLE: usize = 200;
-/// More questions are not kept, nor are longer ids: together they stay a small part of a cursor.
+/// More questions, or longer ids, are not kept, so that they stay a small part of a cursor.
 const MOST_QUESTIONS: usize = 16;
 const LONGEST_ID: usize = 200;
-/// As many as can be open.
+/// As many requests as can be open.
 const MOST_OPEN: usize = 64;
 
-/// What it may ask.
+/// What Codex may ask a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
     Command,
@@ -24,7 +24,7 @@ pub(crate) enum Asks {
     Question,
 }
 
-/// What the answer to a question needs of it.
+/// What the answer to a request will need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) key: String,
@@ -33,7 +33,7 @@ pub(crate) struct Kept {
 }
 
 impl Asks {
-    /// What a method asks, if it is something that a person can answer.
+    /// Returns what a method asks, if a person can answer it.
     pub(crate) fn of(method: &str) -> Option<Asks> {
         match method {
             "item/commandExecution/requestApproval" => Some(Asks::Command),
@@ -44,7 +44,7 @@ impl Asks {
     }
 }
 
-/// A request as a person sees it.
+/// Returns a request as a person sees it.
 pub(crate) fn ask(asks: Asks, id: &Id, asked: &Asked, line: &[u8]) -> Ask {
     let (title, detail) = match asks {
         Asks::Command => command(asked),
@@ -82,7 +82,7 @@ fn questions(asked: &Asked) -> (String, Option<String>) {
     (title, Some(questions.iter().map(in_full).collect()))
 }
 
-/// A question with what may be chosen.
+/// Returns a question with its options.
 fn in_full(question: &Question) -> String {
     let mut full = format!("{}\n", question.question.as_deref().unwrap_or_default());
     for choice in question.options.iter().flatten() {
@@ -93,7 +93,7 @@ fn in_full(question: &Question) -> String {
     full
 }
 
-/// Keeps what the answer will need, and nothing of requests that are not open any more.
+/// Keeps what the answer will need, and forgets requests that are no longer open.
 pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, asked: &Asked, open: impl Fn(&str) -> bool) {
     kept.retain(|kept| open(&kept.key));
     let ids = asked.questions.iter().flatten().filter_map(|question| question.id.clone());
@@ -103,7 +103,7 @@ pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, asked: &Asked, open: impl Fn(&
     }
 }
 
-/// What is answered.
+/// Returns the answer to a request.
 pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
     if let Some(kept) = kept {
         let words = reply.words.as_deref().filter(|_| reply.verdict == Verdict::Allow);
@@ -112,13 +112,14 @@ pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
     let decision = match (reply.verdict, reply.always) {
         (Verdict::Allow, false) => "accept",
         (Verdict::Allow, true) => "acceptForSession",
-        // The turn goes on, and the model hears of it. `cancel` would end it: that is an interrupt.
+        // The turn goes on, and the model is told. `cancel` would end the turn, like an interrupt.
         (Verdict::Deny, _) => "decline",
     };
     json!({ "decision": decision })
 }
 
-/// Its questions, each with the same answer, or with a line each where there are as many lines.
+/// Returns answers to all questions: one line for each if the numbers match, else the same words for every
+/// question.
 fn answers(questions: &[String], words: &str) -> Value {
     let lines: Vec<&str> = words.lines().collect();
     let line = |at: usize| if lines.len() == questions.len() { lines[at] } else { words };

@@ -7,10 +7,10 @@ use crate::turn::{Failure, FailureKind};
 use crate::word::{End, How, Named, Word};
 use serde_json::Value;
 
-/// So much of an error's text is kept.
+/// Longest error text that is kept, in bytes.
 const LONGEST_ERROR: usize = 4 << 10;
 
-/// `turn/completed`.
+/// Handles `turn/completed`.
 pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
     let (Some(id), Some(how)) = (turn.id.as_deref(), how(turn)) else { return Vec::new() };
     let mut words: Vec<Word> = what_it_means(state, &how).into_iter().collect();
@@ -37,8 +37,8 @@ pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
     words
 }
 
-/// How the last turn of a thread ended that goes on in this run: what was cut off is told, for whoever wonders why the model is told
-/// something again.
+/// Returns a note on how the thread's last turn ended before this run. It explains to a reader why the model
+/// is told something again.
 pub(crate) fn of_before(turn: Option<&Turn>) -> Option<Word> {
     let text = match how(turn?)? {
         How::Done => return None,
@@ -48,14 +48,14 @@ pub(crate) fn of_before(turn: Option<&Turn>) -> Option<Word> {
     Some(Word::Note(Note::Agent { text }))
 }
 
-/// A message that it did not take.
+/// Handles a message that Codex did not take.
 pub(crate) fn refused(state: &Codex, number: u64, message: Option<String>) -> Word {
     let text = state.no_thread.clone().or(message).unwrap_or_default();
     let how = How::Failed(failure(&TurnError { message: Some(text), ..TurnError::default() }));
     Word::Ended(End { turn: Named::Number(number), how, text: None, usage: None })
 }
 
-/// None while it goes on.
+/// Returns how a turn ended, `None` while it goes on.
 fn how(turn: &Turn) -> Option<How> {
     match turn.status.as_deref()? {
         "completed" if turn.error.is_none() => Some(How::Done),
@@ -65,7 +65,7 @@ fn how(turn: &Turn) -> Option<How> {
     }
 }
 
-/// What the end of a turn says of the account.
+/// Returns what the end of a turn says of the account.
 fn what_it_means(state: &mut Codex, how: &How) -> Option<Word> {
     match how {
         How::Done => {
@@ -78,7 +78,7 @@ fn what_it_means(state: &mut Codex, how: &How) -> Option<Word> {
     }
 }
 
-/// Why a turn fails, in our words.
+/// Translates the error of a turn.
 fn failure(error: &TurnError) -> Failure {
     let message = error.message.as_deref().unwrap_or_default();
     let details = error.additional_details.as_ref().map(|details| format!("; {details}"));
@@ -111,7 +111,7 @@ fn kind(word: Option<&str>, status: Option<u64>, message: &str) -> FailureKind {
             Some("httpConnectionFailed" | "responseStreamConnectionFailed" | "responseStreamDisconnected"),
             None,
         ) => FailureKind::Server,
-        // It has no word for these two.
+        // Codex has no code for these two.
         _ if message.starts_with("Missing environment variable") => FailureKind::Login,
         _ if message.starts_with("stream disconnected before completion") => FailureKind::Server,
         (Some(_) | None, _) => FailureKind::Other,

@@ -1,4 +1,4 @@
-//! What the lines of Codex mean.
+//! What Codex's lines mean.
 
 use super::asks::{self, Asks};
 use super::ends;
@@ -10,12 +10,12 @@ use crate::rpc::{self, Id, Line, RpcError};
 use crate::translate::View;
 use crate::word::{Named, Want, Word};
 
-/// So much of a text of its own is told.
+/// Longest text of the agent's own that is passed on, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
-/// So long may the id of a turn be that is kept; those seen have 36 bytes.
+/// Longest turn id that is kept, in bytes; those seen have 36.
 const LONGEST_TURN: usize = 1 << 10;
 
-/// A line of its output.
+/// Handles a line of Codex's output.
 pub(crate) fn line(state: &mut Codex, line: &[u8], see: &View<'_>) -> Vec<Word> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn line(state: &mut Codex, line: &[u8], see: &View<'_>) -> Vec<Word> 
     }
 }
 
-/// A line that is too long to be read. It may be in the middle of the turn, which is of no use any more.
+/// Handles a line that is too long to read. The current turn may be broken by it, so the turn is interrupted.
 pub(crate) fn too_long(see: &View<'_>) -> Vec<Word> {
     let mut words = see.too_long();
     if !words.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn too_long(see: &View<'_>) -> Vec<Word> {
     words
 }
 
-/// It asks a person, or for something that nobody offers.
+/// Codex asks a person, or asks for something that pinfold does not offer.
 fn asked(state: &mut Codex, id: Id, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
     let Some(asks) = Asks::of(method) else {
         state.refusals.add(id);
@@ -58,12 +58,12 @@ fn asked(state: &mut Codex, id: Id, method: &str, line: &[u8], see: &View<'_>) -
     vec![Word::Asks(asks::ask(asks, &id, &params, line))]
 }
 
-/// What it tells without being asked.
+/// Handles a notification.
 fn told(state: &mut Codex, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
     match method {
         "turn/started" | "turn/completed" | "item/completed" | "thread/tokenUsage/updated" | "error" => {
             let told: Told = rpc::params(line);
-            // Agents below it have threads of their own.
+            // Subagents have threads of their own.
             let ours = told.thread_id.is_some() && told.thread_id.as_deref() == see.ledger.session();
             if ours { of_thread(state, method, told, see) } else { Vec::new() }
         }
@@ -94,7 +94,7 @@ fn of_thread(state: &mut Codex, method: &str, told: Told, see: &View<'_>) -> Vec
     }
 }
 
-/// A turn begins. One whose id no answer has named is another client's, or the answer is still to come.
+/// A turn begins. If no answer has named its id, it is another client's turn, or the answer is still to come.
 fn started(state: &mut Codex, turn: Option<String>, see: &View<'_>) -> Vec<Word> {
     let Some(turn) = turn.filter(|turn| turn.len() <= LONGEST_TURN) else { return Vec::new() };
     if !state.numbers_of(&turn).is_empty() || state.own.as_ref().is_some_and(|own| own.turn == turn) {
@@ -109,7 +109,7 @@ fn own_began() -> Vec<Word> {
     vec![Word::Began(Named::Own), Word::Work(true)]
 }
 
-/// A message of the model: the last one of a turn is its answer.
+/// Handles a message of the model; the last one of a turn is its answer.
 fn said(state: &Codex, told: Told, see: &View<'_>) -> Option<Word> {
     let item = told.item.filter(|item| item.kind.as_deref() == Some("agentMessage"))?;
     let text = item.text.filter(|text| !text.is_empty())?;
@@ -121,7 +121,7 @@ fn is_under_way(state: &Codex, turn: &str, see: &View<'_>) -> bool {
     ours || state.own_turn() == Some(turn)
 }
 
-/// Something went wrong, and is tried again. What is not tried again is said by the end of the turn.
+/// Notes an error that Codex retries. An error that is not retried comes with the end of the turn.
 fn retries(told: Told) -> Option<Word> {
     told.will_retry.filter(|retries| *retries)?;
     let TurnError { message, additional_details, .. } = told.error.unwrap_or_default();
@@ -129,7 +129,7 @@ fn retries(told: Told) -> Option<Word> {
     Some(Word::Note(Note::Agent { text: note::short(&texts.join(": "), LONGEST_TEXT) }))
 }
 
-/// A request of ours was answered.
+/// Handles the answer to a request of ours.
 fn answered(state: &mut Codex, number: u64, purpose: Purpose, opened: Opened, see: &View<'_>) -> Vec<Word> {
     match purpose {
         Purpose::Initialize => vec![Word::Want(Want::Handshake(OPEN))],
@@ -151,13 +151,13 @@ fn answered(state: &mut Codex, number: u64, purpose: Purpose, opened: Opened, se
     }
 }
 
-/// It has a message, as this turn.
+/// Codex has taken a message, as this turn.
 fn took(state: &mut Codex, number: u64, turn: Option<String>) -> Vec<Word> {
     let Some(turn) = turn else { return vec![Word::Taken(number)] };
     state.learn(number, &turn);
     let mut words = vec![Word::Began(Named::Number(number))];
     match state.own.take_if(|own| !own.told) {
-        // Its beginning was told before the answer.
+        // Its beginning was reported before the answer.
         Some(own) if own.turn == turn => {}
         Some(own) => {
             state.own = Some(Own { told: true, ..own });
@@ -168,18 +168,18 @@ fn took(state: &mut Codex, number: u64, turn: Option<String>) -> Vec<Word> {
     words
 }
 
-/// A request of ours failed.
+/// Handles the failure of a request of ours.
 fn failed(state: &mut Codex, number: u64, purpose: Purpose, error: RpcError, see: &View<'_>) -> Vec<Word> {
     match purpose {
         Purpose::Open => not_opened(state, &error, see),
         Purpose::Prompt => vec![ends::refused(state, number, error.message)],
-        // There was no such turn any more: its end is on its way, or was heard.
+        // The turn no longer exists: its end is on the way, or was heard.
         Purpose::Interrupt | Purpose::Initialize | Purpose::LastTurn => vec![noted(error)],
     }
 }
 
-/// There is no thread. Another process may have it. One without a turn is never written down: it is begun anew. Any other reason is
-/// what messages fail with.
+/// No thread was opened. Another process may have it. A thread without a turn is never saved, so a new one is
+/// begun. With any other reason, messages fail with that reason.
 fn not_opened(state: &mut Codex, error: &RpcError, see: &View<'_>) -> Vec<Word> {
     let text = note::short(error.message.as_deref().unwrap_or("Codex opened no thread"), LONGEST_TEXT);
     if text.contains("already has an active writer") {

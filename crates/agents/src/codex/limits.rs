@@ -1,16 +1,17 @@
-//! Usage limits: each change is told once. That a limit is reached is said by a turn that fails; when it resets was said before.
+//! Usage limits: each change is reported once. A failing turn says that a limit is reached; when it resets
+//! was said before.
 
 use super::wire::{RateLimits, Window};
 use crate::observation::{Limit, Reach};
 use pinfold_core::Wall;
 use serde::{Deserialize, Serialize};
 
-/// From here on Codex's own terminal program warns every time.
+/// From here on, Codex's own terminal program always warns.
 const NEAR: f64 = 90.0;
-/// All of it is used.
+/// The limit is used up.
 const FULL: f64 = 100.0;
 
-/// The windows as they were told last, and what was told of them.
+/// The windows as last reported, and what we passed on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Limits {
@@ -26,13 +27,13 @@ struct Known {
 }
 
 impl Limits {
-    /// It says how much of its limits is used. An update without any says nothing.
+    /// Codex reports how much of its limits is used. An update without windows says nothing.
     pub(crate) fn heard(&mut self, limits: &RateLimits) -> Option<Limit> {
         let windows = [&limits.primary, &limits.secondary].into_iter().flatten().filter_map(known);
         let fullest = windows.max_by(|one, other| one.used.total_cmp(&other.used))?;
         let reach = if fullest.used >= NEAR { Reach::Near } else { Reach::Off };
         self.fullest = Some(fullest);
-        // Only a turn says that it is reached, and only a turn that it is not any more.
+        // Only a turn shows that the limit is reached, or no longer is.
         if self.told == Some(Reach::Reached) {
             return None;
         }
@@ -48,14 +49,14 @@ impl Limits {
         (self.told != Some(Reach::Reached)).then(|| self.tell(Reach::Reached))
     }
 
-    /// A turn went well, so that the next one that is refused is told again.
+    /// A turn went well, so the next refused one is reported again.
     pub(crate) fn passed(&mut self) {
         self.told.take_if(|told| *told == Reach::Reached);
     }
 
     fn tell(&mut self, reach: Reach) -> Limit {
         self.told = Some(reach);
-        // A window that is not full is not the one that was reached.
+        // A window that is not full is not the limit that was reached.
         let known = self.fullest.as_ref().filter(|known| reach != Reach::Reached || known.used >= FULL);
         Limit {
             reach,
@@ -71,7 +72,7 @@ fn known(window: &Window) -> Option<Known> {
     Some(Known { used, minutes: window.window_duration_mins, until: window.resets_at })
 }
 
-/// A window by its length: those that there are have 5 hours and a week.
+/// Names a window by its length; the known ones are 5 hours and a week.
 fn word(minutes: u64) -> String {
     match minutes {
         300 => "five_hour".to_owned(),

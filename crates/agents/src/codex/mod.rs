@@ -1,33 +1,34 @@
-//! `codex`: the app server of Codex, as `docs/design/017-codex.md` has measured it. JSON-RPC in lines, without its name.
+//! `codex`: Codex's app server, as measured in `docs/design/017-codex.md`. JSON-RPC in lines, without the
+//! `jsonrpc` member.
 //!
 //! To the agent:
 //!
 //! | line | when |
 //! |---|---|
 //! | `initialize` | the first step of the handshake |
-//! | `initialized`, then `thread/start` or `thread/resume` | the second, in one word; the answer names the thread, which is the vendor session, and is "ready" |
-//! | `thread/start` | where the thread to be resumed is not known: one without a turn is never written down |
-//! | `thread/turns/list` | after a resume: how the last turn ended, without what was said in it |
-//! | `turn/start` | a message; in a turn under way it would join that, so none is said then |
-//! | an answer with a `decision` | to its requests for approval, and with `answers` to its questions; to any other: not offered |
-//! | `turn/interrupt` | end the turn, live on; it has to name the turn |
+//! | `initialized`, then `thread/start` or `thread/resume` | the second step, in one word; the answer names the thread, which is the vendor session, and means "ready" |
+//! | `thread/start` | when the thread to be resumed is unknown: one without a turn is never saved |
+//! | `thread/turns/list` | after a resume: how the last turn ended, without its content |
+//! | `turn/start` | a message; during a turn it would join that turn, so none is sent then |
+//! | an answer with a `decision` | to its requests for approval, and with `answers` to its questions; any other request is refused |
+//! | `turn/interrupt` | end the turn, keep running; it has to name the turn |
 //! | end of input | leave |
 //!
 //! From the agent:
 //!
 //! | line | means |
 //! |---|---|
-//! | the answer to `turn/start` | it has the message: its turn has this id |
-//! | `turn/started` of another id | a turn of another client: the agent's own, as far as we are concerned |
-//! | `turn/completed` | the end of the turn of that id; its `error` says why it failed |
+//! | the answer to `turn/start` | it has the message, as the turn with this id |
+//! | `turn/started` with another id | another client's turn, which we treat as the agent's own work |
+//! | `turn/completed` | the end of the turn with that id; its `error` says why it failed |
 //! | `item/completed` of an `agentMessage` | the text of the answer; the last one counts |
-//! | `item/*/requestApproval`, `item/tool/requestUserInput` | it asks a person; `serverRequest/resolved` says that nobody has to answer any more |
+//! | `item/*/requestApproval`, `item/tool/requestUserInput` | it asks a person; `serverRequest/resolved` says that no answer is needed any more |
 //! | `thread/tokenUsage/updated` | what the thread has cost up to now |
 //! | `account/rateLimits/updated` | how near a usage limit is, and when it resets |
 //! | `error` with `willRetry` | nothing has ended |
 //!
-//! Lines about other threads (those of agents below it) mean nothing, except what they ask. Fields of a type that is not expected are as if
-//! they were missing.
+//! Lines about other threads (those of subagents) are ignored, except for their requests. A field of an
+//! unexpected type counts as missing.
 
 mod asks;
 mod ends;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const BARE: Framing = Framing::Bare;
 
-/// The bytes of an intent.
+/// Returns the bytes that express an intent.
 pub(crate) fn say(state: &Codex, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
     match intent {
         Intent::Handshake { step: INITIALIZE } => Ok(initialize(number)),
@@ -33,8 +33,8 @@ fn initialize(number: u64) -> Spoken {
     BARE.request(number, "initialize", &json!({ "clientInfo": client }))
 }
 
-/// Two lines in one word: nothing answers the first. What a thread may do is as the preset says, and where that
-/// says nothing as the user's own configuration does.
+/// Two lines in one word, because nothing answers the first. The preset says what a thread may do; where it
+/// is silent, the user's own configuration does.
 fn open(number: u64, see: &View<'_>) -> Spoken {
     let mut spoken = BARE.notification("initialized", None);
     let opens = match &see.setup.vendor_session {
@@ -52,26 +52,26 @@ fn begin(number: u64, see: &View<'_>) -> Spoken {
 fn resume(number: u64, id: &str, see: &View<'_>) -> Spoken {
     let mut params = thread(see);
     params["threadId"] = json!(id);
-    // All of its history would be one line.
+    // The whole history would be one line.
     params["excludeTurns"] = json!(true);
     BARE.request(number, "thread/resume", &params)
 }
 
-/// Only how it ended: what was said in it may be long.
+/// Asks only how the turn ended; its content may be long.
 fn last_turn(number: u64, see: &View<'_>) -> Spoken {
     let thread = see.ledger.session().unwrap_or_default();
     let params = json!({ "threadId": thread, "limit": 1, "sortDirection": "desc", "itemsView": "notLoaded" });
     BARE.request(number, "thread/turns/list", &params)
 }
 
-/// What a thread is opened with.
+/// Returns the parameters with which a thread is opened.
 fn thread(see: &View<'_>) -> Value {
     let mut params = json!(see.setup.thread);
     params["cwd"] = json!(see.setup.dir);
     params
 }
 
-/// In a turn of another client it would be a part of that.
+/// During another client's turn, the message would become part of that turn.
 fn message(state: &Codex, number: u64, prompt: &Prompt, see: &View<'_>) -> Result<Spoken, CannotSay> {
     if state.own.is_some() {
         return Err(CannotSay::TurnUnderWay);
@@ -81,7 +81,7 @@ fn message(state: &Codex, number: u64, prompt: &Prompt, see: &View<'_>) -> Resul
     Ok(BARE.request(number, "turn/start", &json!({ "threadId": thread, "input": input })))
 }
 
-/// Only a turn whose id is known can be ended.
+/// Only a turn whose id is known can be interrupted.
 fn interrupt(state: &Codex, number: u64, see: &View<'_>) -> Result<Spoken, CannotSay> {
     let ours = see.ledger.open().iter().find_map(|open| state.turn_of(open.number));
     let turn = ours.or(state.own_turn()).ok_or(CannotSay::NoTurn)?;

@@ -1,4 +1,4 @@
-//! What a turn cost: Codex counts over the whole thread, over resumes too, so a turn is a difference.
+//! What a turn cost. Codex counts over the whole thread, across resumes, so a turn's cost is a difference.
 
 use super::wire::{TokenUsage, Tokens};
 use crate::turn::{Spent, Usage};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spending {
-    /// Up to the last end of a turn.
+    /// Count at the end of the last turn.
     before: Count,
     now: Count,
     context_used: Option<u64>,
@@ -29,11 +29,12 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl Spending {
-    /// It says what the thread has cost; `under_way` is whether that is said of a turn under way. After a resume it is not.
+    /// Codex reports what the thread has cost; `under_way` is false if no turn is under way, as after a
+    /// resume.
     pub(crate) fn heard(&mut self, usage: &TokenUsage, under_way: bool) {
         let Some(total) = usage.total.as_ref().and_then(count) else { return };
         self.now = total;
-        // What is lower than before is a new count.
+        // A count that went down is a new count.
         if !under_way || total.input < self.before.input || total.output < self.before.output {
             self.before = if under_way { Count::default() } else { total };
         }
@@ -41,7 +42,7 @@ impl Spending {
         self.context_size = usage.model_context_window.or(self.context_size);
     }
 
-    /// What the turn cost that ends here.
+    /// Returns the cost of the turn that ends here.
     pub(crate) fn end(&mut self, model: Option<&str>) -> Usage {
         let Spending { before, now, context_used, context_size } = *self;
         self.before = now;
@@ -86,15 +87,16 @@ mod tests {
 
     #[test]
     fn a_turn_costs_what_the_count_has_grown_by() {
-        // What is heard before each end: the count, and whether a turn is under way; and what the turn cost.
+        // For each turn: the counts heard before its end, each with whether a turn was under way; and what
+        // the turn cost.
         type Heard<'a> = &'a [(u64, u64, bool)];
         let rows: [(Heard<'_>, (u64, u64)); 6] = [
             (&[(10, 1, true), (30, 5, true)], (30, 5)),
             (&[], (0, 0)),
             (&[(31, 6, true)], (1, 1)),
-            // What comes after a resume is of turns before.
+            // A count after a resume is of earlier turns.
             (&[(100, 50, false), (110, 51, true)], (10, 1)),
-            // A new count, and one that is new in part.
+            // A new count, and one that is new only in part.
             (&[(7, 2, true)], (7, 2)),
             (&[(8, 1, true)], (8, 1)),
         ];

@@ -1,4 +1,4 @@
-//! What the lines of Codex carry, as far as it is read.
+//! The fields of Codex's lines that pinfold reads.
 
 use crate::json::lenient;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ pub(crate) struct Opened {
     pub(crate) model: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) turn: Option<Turn>,
-    /// Of `thread/turns/list`, the newest first.
+    /// Only in `thread/turns/list`, newest first.
     #[serde(deserialize_with = "lenient")]
     pub(crate) data: Option<Vec<Turn>>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct TurnError {
     pub(crate) additional_details: Option<String>,
 }
 
-/// What notifications and requests are about.
+/// The parameters of notifications and requests.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Told {
@@ -71,7 +71,7 @@ pub(crate) struct Told {
     pub(crate) token_usage: Option<TokenUsage>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) rate_limits: Option<RateLimits>,
-    /// Of a request that is resolved.
+    /// Id of a resolved request.
     #[serde(deserialize_with = "lenient")]
     pub(crate) request_id: Option<crate::rpc::Id>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Item {
 pub(crate) struct TokenUsage {
     #[serde(deserialize_with = "lenient")]
     pub(crate) total: Option<Tokens>,
-    /// Of one call of the model.
+    /// Tokens of one model call.
     #[serde(deserialize_with = "lenient")]
     pub(crate) last: Option<Tokens>,
     #[serde(deserialize_with = "lenient")]
@@ -102,7 +102,7 @@ pub(crate) struct TokenUsage {
 pub(crate) struct Tokens {
     #[serde(deserialize_with = "lenient")]
     pub(crate) total_tokens: Option<u64>,
-    /// What came from the vendor's cache included.
+    /// Cached tokens included.
     #[serde(deserialize_with = "lenient")]
     pub(crate) input_tokens: Option<u64>,
     #[serde(deserialize_with = "lenient")]
@@ -127,12 +127,12 @@ pub(crate) struct Window {
     pub(crate) used_percent: Option<f64>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) window_duration_mins: Option<u64>,
-    /// In seconds.
+    /// Seconds since the Unix epoch.
     #[serde(deserialize_with = "lenient")]
     pub(crate) resets_at: Option<i64>,
 }
 
-/// What it asks a person.
+/// What Codex asks a person.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Asked {

@@ -1,28 +1,29 @@
-//! The answer of the turn under way, as far as it came in pieces. What is kept is bounded: the rest is told as parts.
+//! The answer of the current turn, collected from pieces. The kept text is bounded; the rest goes out in
+//! parts.
 
 use crate::observation::Observation;
 use crate::turn::Answer;
 use serde::{Deserialize, Serialize};
 
-/// More than this is told as a part. As JSON a byte may take six: a cursor must stay below 2 MiB.
+/// Above this, text goes out as a part. As JSON a byte may take six, and a cursor must stay below 2 MiB.
 const MOST_KEPT: usize = 128 << 10;
-/// So long may an answer be; the rest is left out.
+/// Longest answer in bytes; the rest is left out.
 const LONGEST: u64 = 32 << 20;
 
-/// What there is of an answer.
+/// The answer so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Answering {
-    /// So much of it was told.
+    /// How many bytes went out in parts.
     told: u64,
     text: String,
     cut: bool,
-    /// Whether there is any.
+    /// Whether there is an answer at all.
     began: bool,
 }
 
 impl Answering {
-    /// Adds to it.
+    /// Appends to the answer.
     pub(crate) fn more(&mut self, text: &str, told: &mut Vec<Observation>) {
         self.began = true;
         let room = usize::try_from(LONGEST.saturating_sub(self.told)).unwrap_or(usize::MAX);
@@ -37,13 +38,13 @@ impl Answering {
         }
     }
 
-    /// Begins it anew.
+    /// Starts the answer over.
     pub(crate) fn anew(&mut self, text: &str, told: &mut Vec<Observation>) {
         *self = Answering::default();
         self.more(text, told);
     }
 
-    /// What there is, and forgets it.
+    /// Takes the answer out.
     pub(crate) fn take(&mut self) -> Option<Answer> {
         let Answering { told: before, text, cut, began } = std::mem::take(self);
         began.then_some(Answer { before, text, whole: !cut })
@@ -54,7 +55,7 @@ impl Answering {
 mod tests {
     use super::*;
 
-    /// What is stored in the end, when parts are written where they say.
+    /// Returns what is stored in the end, if each part is written at its offset.
     fn stored(told: Vec<Observation>, answer: &Answer) -> String {
         let mut stored = String::new();
         for part in told {

@@ -1,6 +1,6 @@
-//! The ledger of a run: what counts of what was said and heard. The rules that hold for every protocol are here, so that
-//! a translator only has to know what a line means: a turn ends once, by its own name; its requests end with it; a
-//! delivery that ended was taken.
+//! The ledger of a run: what counts of what was said and heard. The rules that hold for every protocol are
+//! here, so that a translator only needs to know what a line means: a turn ends once, by its own name; its
+//! requests end with it; a delivery that ended was taken.
 
 mod answer;
 mod requests;
@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 pub(crate) use turns::Open;
 use turns::Turns;
 
-/// So long may the id of a vendor session be: it becomes the name of a lock.
+/// Longest id of a vendor session in bytes, because it becomes the name of a lock.
 const LONGEST_SESSION: usize = 1 << 10;
-/// So much of a title, a detail and a text for the log is told.
+/// Longest title, detail or log text that is passed on, in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
 
 /// What is known of a run.
@@ -34,9 +34,9 @@ pub(crate) struct Ledger {
     want: Option<Want>,
     /// The number of the last word on the tape.
     said: u64,
-    /// Nothing more can be said to it.
+    /// Nothing more can be said to the agent.
     closed: bool,
-    /// Why it was told to leave by its protocol.
+    /// Why the agent was told to leave, if its protocol gave up.
     #[serde(skip_serializing_if = "Option::is_none")]
     gave_up: Option<GaveUp>,
     turns: Turns,
@@ -45,11 +45,11 @@ pub(crate) struct Ledger {
     session: Option<String>,
     own_work: bool,
     limited: bool,
-    /// The translator failed since anything was known for certain.
+    /// The translator failed, and nothing certain was heard since.
     doubtful: bool,
-    /// How many notes of each kind there were.
+    /// Number of notes of each kind.
     notes: BTreeMap<String, u8>,
-    /// What was told last.
+    /// The activity that was last reported.
     activity: Activity,
 }
 
@@ -58,7 +58,7 @@ impl Ledger {
         Ledger { session: session.map(str::to_owned), ..Ledger::default() }
     }
 
-    /// What stays when all else is given up.
+    /// Returns the part that stays when everything else is given up.
     pub(crate) fn bare(&self) -> Ledger {
         let session = self.session.clone();
         Ledger { said: self.said, closed: self.closed, session, ..Ledger::default() }
@@ -84,7 +84,7 @@ impl Ledger {
         self.gave_up
     }
 
-    /// The deliveries that have not ended, in the order in which they were said.
+    /// Returns the open deliveries in the order they were said.
     pub(crate) fn open(&self) -> &[Open] {
         self.turns.open()
     }
@@ -97,7 +97,7 @@ impl Ledger {
         self.requests.get(id)
     }
 
-    /// Whether a request of this id is open, in the protocol's ids.
+    /// Returns whether a request with this protocol id is open.
     pub(crate) fn asks(&self, key: &str) -> bool {
         self.requests.has(key)
     }
@@ -114,7 +114,7 @@ impl Ledger {
         self.own_work
     }
 
-    /// Something was said to the agent, at this position of the tape.
+    /// Records a word said to the agent, at this position of the tape.
     pub(crate) fn said(&mut self, number: u64, label: &Label, position: u64) {
         self.said = self.said.max(number);
         match label {
@@ -136,20 +136,20 @@ impl Ledger {
         }
     }
 
-    /// The run was for a delivery that could not be said.
+    /// Records the delivery that the run was for and that could not be said.
     pub(crate) fn was_for(&mut self, delivery: Delivery, position: u64) {
-        // Words have numbers from 1 on.
+        // Real words are numbered from 1.
         self.turns.prompted(delivery, 0, position);
     }
 
-    /// The agent said something.
+    /// Records what the translator understood.
     pub(crate) fn hear(&mut self, words: Vec<Word>, told: &mut Vec<Observation>) {
         for word in words {
             self.word(word, told);
         }
     }
 
-    /// The engine let go of a delivery.
+    /// The engine has let go of a delivery.
     pub(crate) fn let_go(&mut self, delivery: Delivery, told: &mut Vec<Observation>) {
         self.turns.let_go(delivery);
         let ended = self.requests.ended(Some(delivery));
@@ -168,7 +168,7 @@ impl Ledger {
         self.note(Note::Panicked { text }, told);
     }
 
-    /// Tells what the agent is doing, if that has changed.
+    /// Reports the agent's activity if it has changed.
     pub(crate) fn tell_activity(&mut self, known: bool, told: &mut Vec<Observation>) {
         let now = if known && !self.doubtful { self.seen_activity() } else { Activity::Unknown };
         if now != self.activity {
@@ -271,9 +271,9 @@ impl Ledger {
         told.push(Observation::TurnEnded { turn, outcome, answer, usage });
     }
 
-    /// An end that comes after all, of a turn that is not under way.
+    /// Handles a late end, of a turn that is not under way.
     fn late(&mut self, number: u64, told: &mut Vec<Observation>) {
-        // What was to be interrupted has ended.
+        // The turn that was to be interrupted has ended.
         self.want = self.want.filter(|want| *want != Want::Interrupt);
         self.note(Note::LateEnd { named: number.to_string() }, told);
     }

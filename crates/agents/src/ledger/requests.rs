@@ -1,12 +1,12 @@
-//! The requests that are open. Ids of vendors are long, or start again in every run: each gets one of ours.
+//! The open requests. Vendors' ids are long, or start again in every run, so each request gets an id of ours.
 
 use crate::request::RequestId;
 use crate::turn::Delivery;
 use serde::{Deserialize, Serialize};
 
-/// More cannot be open: an agent that asks without end is not waiting for an answer.
+/// No more can be open: an agent that asks without end is not waiting for answers.
 const MOST_OPEN: usize = 64;
-/// So long may an id of a vendor be; those seen have at most 40 bytes.
+/// Longest vendor id in bytes; those seen have at most 40.
 const LONGEST_KEY: usize = 1 << 10;
 
 /// The requests of one run.
@@ -14,17 +14,17 @@ const LONGEST_KEY: usize = 1 << 10;
 #[serde(default)]
 pub(crate) struct Requests {
     open: Vec<OpenRequest>,
-    /// How many there were.
+    /// How many there have been.
     count: u64,
 }
 
-/// A request that nobody has answered.
+/// An unanswered request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenRequest {
     pub(crate) id: RequestId,
     /// Its id in the protocol.
     pub(crate) key: String,
-    /// The turn in which it was made; none if that is the agent's own.
+    /// The turn in which it was made; `None` for the agent's own work.
     pub(crate) turn: Option<Delivery>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct OpenRequest {
 pub(crate) type Why = &'static str;
 
 impl Requests {
-    /// Opens one; what is open already is the same one, said twice.
+    /// Opens a request; one that is open already was said twice.
     pub(crate) fn open(&mut self, key: &str, turn: Option<Delivery>) -> Result<RequestId, Why> {
         if key.len() > LONGEST_KEY {
             return Err("its id is too long");
@@ -53,7 +53,7 @@ impl Requests {
         self.open.iter().find(|open| open.id == id)
     }
 
-    /// Whether one of this id is open.
+    /// Returns whether a request with this id is open.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.open.iter().any(|open| open.key == key)
     }
@@ -62,18 +62,18 @@ impl Requests {
         self.open.is_empty()
     }
 
-    /// It was answered.
+    /// Removes a request that was answered.
     pub(crate) fn answered(&mut self, id: RequestId) {
         self.open.retain(|open| open.id != id);
     }
 
-    /// The agent took it back.
+    /// Removes a request that the agent took back.
     pub(crate) fn taken_back(&mut self, key: &str) -> Option<RequestId> {
         let at = self.open.iter().position(|open| open.key == key)?;
         Some(self.open.remove(at).id)
     }
 
-    /// A turn ended, and nobody waits for the answers to what it asked.
+    /// Removes the requests of a turn that ended: the agent no longer waits for them.
     pub(crate) fn ended(&mut self, turn: Option<Delivery>) -> Vec<RequestId> {
         let of_turn = |open: &OpenRequest| open.turn == turn;
         let ended = self.open.iter().filter(|open| of_turn(open)).map(|open| open.id).collect();
@@ -81,7 +81,7 @@ impl Requests {
         ended
     }
 
-    /// The run ended.
+    /// Removes all requests, because the run ended.
     pub(crate) fn all_ended(&mut self) -> Vec<RequestId> {
         self.open.drain(..).map(|open| open.id).collect()
     }

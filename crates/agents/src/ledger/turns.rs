@@ -1,10 +1,10 @@
-//! Which turns are under way, and how an end that the agent tells of counts.
+//! Which turns are under way, and how a reported end counts.
 
 use crate::turn::{Delivery, Outcome};
 use crate::word::How;
 use serde::{Deserialize, Serialize};
 
-/// More are never said to one agent: one turn runs at a time.
+/// One agent is never given more: one turn runs at a time.
 const MOST_OPEN: usize = 64;
 
 /// The turns of one run.
@@ -12,9 +12,9 @@ const MOST_OPEN: usize = 64;
 #[serde(default)]
 pub(crate) struct Turns {
     open: Vec<Open>,
-    /// Whether a turn of the agent's own is under way.
+    /// Whether the agent is on a turn of its own.
     own: bool,
-    /// An interrupt was said that found no turn to end: it may end the next one.
+    /// An interrupt was said when no turn was open; it may end the next one.
     crossed: bool,
 }
 
@@ -22,24 +22,24 @@ pub(crate) struct Turns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Open {
     pub(crate) delivery: Delivery,
-    /// The number under which it was said.
+    /// The number of the word that said it.
     pub(crate) number: u64,
-    /// Where on the tape it was said.
+    /// Position on the tape where it was said.
     pub(crate) since: u64,
     pub(crate) taken: bool,
     pub(crate) began: bool,
-    /// An interrupt was said since.
+    /// An interrupt was said afterwards.
     pub(crate) interrupted: bool,
 }
 
 impl Turns {
-    /// A prompt was said.
+    /// Records a prompt.
     pub(crate) fn prompted(&mut self, delivery: Delivery, number: u64, since: u64) {
         self.open.truncate(MOST_OPEN - 1);
         self.open.push(Open { delivery, number, since, taken: false, began: false, interrupted: false });
     }
 
-    /// An interrupt was said.
+    /// Records an interrupt.
     pub(crate) fn interrupted(&mut self) {
         self.crossed |= self.open.is_empty() && !self.own;
         self.open.iter_mut().for_each(|open| open.interrupted = true);
@@ -53,31 +53,31 @@ impl Turns {
         self.own || !self.open.is_empty()
     }
 
-    /// The delivery whose turn it is now; none if that is the agent's own.
+    /// Returns the delivery whose turn it is now; `None` for the agent's own turn.
     pub(crate) fn current(&self) -> Option<Delivery> {
         if self.own { None } else { self.open.first().map(|open| open.delivery) }
     }
 
-    /// The agent has this prompt: what is told the first time.
+    /// The agent has this prompt; returns its delivery the first time.
     pub(crate) fn taken(&mut self, number: u64) -> Option<Delivery> {
         let open = self.open.iter_mut().find(|open| open.number == number && !open.taken)?;
         open.taken = true;
         Some(open.delivery)
     }
 
-    /// The turn of this prompt began: what is told the first time.
+    /// The turn of this prompt began; returns its delivery the first time.
     pub(crate) fn began(&mut self, number: u64) -> Option<Delivery> {
         let open = self.open.iter_mut().find(|open| open.number == number && !open.began)?;
         open.began = true;
         Some(open.delivery)
     }
 
-    /// A turn of the agent's own began: whether that is new.
+    /// The agent began a turn of its own; returns whether that is new.
     pub(crate) fn own_began(&mut self) -> bool {
         !std::mem::replace(&mut self.own, true)
     }
 
-    /// The turn of this prompt ended.
+    /// The turn of this prompt ended; returns its delivery and outcome.
     pub(crate) fn ended(&mut self, number: u64, how: How) -> Option<(Delivery, Outcome)> {
         let at = self.open.iter().position(|open| open.number == number)?;
         let Open { delivery, interrupted, .. } = self.open.remove(at);
@@ -94,12 +94,13 @@ impl Turns {
         }
     }
 
-    /// A delivery counts as over, for a reason that is not on the tape.
+    /// Removes a delivery that is over for a reason that is not on the tape.
     pub(crate) fn let_go(&mut self, delivery: Delivery) {
         self.open.retain(|open| open.delivery != delivery);
     }
 
-    /// An interrupt that did not end its turn is still on its way; one that ended another turn is not. Of two, one ends a turn.
+    /// Judges an end. An interrupt that did not end its turn is still on its way; one that ended another turn
+    /// is not. Of two interrupts, one ends a turn.
     fn judge(&mut self, how: How, interrupted: bool) -> Outcome {
         let left = if how == How::Cancelled { self.crossed && interrupted } else { interrupted };
         let crossed = std::mem::replace(&mut self.crossed, left);
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use pinfold_core::MessageId;
 
-    /// What can be done to turns.
+    /// What can happen to turns.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Prompt(u64),
@@ -156,17 +157,17 @@ mod tests {
                 &[Prompt(1), Interrupt, Done(1), Prompt(2), Interrupt, Cancelled(2)],
                 Some(Outcome::Interrupted),
             ),
-            // Two were on their way: one has ended a turn, the other hits the next one.
+            // Two interrupts were on their way: one ended a turn, the other hits the next one.
             (
                 &[Prompt(1), Interrupt, Done(1), Prompt(2), Interrupt, Cancelled(2), Prompt(3), Cancelled(3)],
                 unasked(true),
             ),
             (&[Interrupt, Prompt(1), Cancelled(1)], unasked(true)),
-            // It hits one turn only, and none once another one has gone well.
+            // An interrupt hits only one turn, and none after another turn has gone well.
             (&[Interrupt, Prompt(1), Cancelled(1), Prompt(2), Cancelled(2)], unasked(false)),
             (&[Interrupt, Prompt(1), Done(1), Prompt(2), Cancelled(2)], unasked(false)),
             (&[Interrupt, OwnBegan, OwnCancelled, Prompt(1), Cancelled(1)], unasked(false)),
-            // Ends that are told twice, or of turns that never were.
+            // Ends that are reported twice, or for turns that never existed.
             (&[Prompt(1), Done(1), Done(1)], None),
             (&[Prompt(1), Done(2)], None),
         ];

@@ -8,7 +8,7 @@ use crate::turn::{Failure, FailureKind, Spent, Usage};
 use crate::word::{End, How, Named, Word};
 use serde_json::Value;
 
-/// The end of the turn under way.
+/// Ends the current turn.
 pub(crate) fn ended(state: &mut Pi, last: Option<&Last>) -> Vec<Word> {
     let Some(number) = state.turn.take() else { return vec![Word::Note(Note::StrayEnd { named: None })] };
     let how = match last {
@@ -31,7 +31,7 @@ pub(crate) fn ended(state: &mut Pi, last: Option<&Last>) -> Vec<Word> {
     words
 }
 
-/// A turn that failed is not tried again, if one has failed.
+/// Ends the turn if it has failed, because pi does not retry it.
 pub(crate) fn failed(state: &mut Pi) -> Vec<Word> {
     match state.failed.take() {
         Some(failure) => ended(state, Some(&Last::Failed(failure))),
@@ -39,7 +39,7 @@ pub(crate) fn failed(state: &mut Pi) -> Vec<Word> {
     }
 }
 
-/// It does not take a prompt.
+/// Handles a prompt that pi did not take.
 pub(crate) fn refused(state: &mut Pi, number: u64, text: String) -> Vec<Word> {
     let how = How::Failed(Failure { kind: blames::kind(&text), text });
     let mut words: Vec<Word> = blames::account(&mut state.limited, &how).into_iter().collect();

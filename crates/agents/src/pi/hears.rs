@@ -1,4 +1,4 @@
-//! What the lines of pi mean.
+//! What pi's lines mean.
 
 use super::ends;
 use super::state::{CHECK, Last, Pi, Purpose};
@@ -11,12 +11,12 @@ use crate::translate::View;
 use crate::turn::Failure;
 use crate::word::{Named, Want, Word};
 
-/// So much of a text of its own is told.
+/// Longest text of the agent's own that is passed on, in bytes.
 pub(crate) const LONGEST_TEXT: usize = 4 << 10;
-/// What an extension waits for an answer to.
+/// Methods by which an extension waits for an answer.
 const QUESTIONS: [&str; 4] = ["select", "confirm", "input", "editor"];
 
-/// A line of its output.
+/// Handles a line of pi's output.
 pub(crate) fn line(state: &mut Pi, line: &[u8], see: &View<'_>) -> Vec<Word> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();
@@ -40,13 +40,13 @@ pub(crate) fn line(state: &mut Pi, line: &[u8], see: &View<'_>) -> Vec<Word> {
     }
 }
 
-/// A line on its standard error.
+/// Handles a line on pi's standard error.
 pub(crate) fn complaint(line: &[u8]) -> Option<Word> {
     let unknown = String::from_utf8_lossy(line).contains("No session found matching");
     unknown.then_some(Word::SessionRefused(SessionRefused::Unknown))
 }
 
-/// An answer to a line of ours.
+/// Handles an answer to a line of ours.
 fn answered(state: &mut Pi, line: Response) -> Vec<Word> {
     let call = line.id.as_ref().and_then(|id| state.calls.answered(id));
     let error = note::short(line.error.as_deref().unwrap_or_default(), LONGEST_TEXT);
@@ -60,7 +60,7 @@ fn answered(state: &mut Pi, line: Response) -> Vec<Word> {
         }
         (Some((number, Purpose::Prompt)), true) => vec![Word::Taken(number)],
         (Some((number, Purpose::Prompt)), false) => ends::refused(state, number, error),
-        // A turn that is tried again has said so by now.
+        // If pi were retrying the turn, it would have said so by now.
         (Some((_, Purpose::Check)), _) => ends::failed(state),
         (Some((_, Purpose::Abort)), true) => Vec::new(),
         (Some((_, Purpose::Abort)) | None, false) => vec![Word::Note(Note::Agent { text: error })],
@@ -68,7 +68,7 @@ fn answered(state: &mut Pi, line: Response) -> Vec<Word> {
     }
 }
 
-/// The turn of the oldest prompt that has not ended begins, or begins again.
+/// The turn of the oldest open prompt begins, or begins again.
 fn began(state: &mut Pi, see: &View<'_>) -> Option<Word> {
     let open = see.ledger.open();
     let same = open.iter().find(|open| Some(open.number) == state.turn);
@@ -76,7 +76,7 @@ fn began(state: &mut Pi, see: &View<'_>) -> Option<Word> {
     state.turn.map(|number| Word::Began(Named::Number(number)))
 }
 
-/// A message has ended. The last one of the model is the answer.
+/// Handles the end of a message. The model's last message is the answer.
 fn message(state: &mut Pi, message: &Message) -> Vec<Word> {
     if message.role.as_deref() != Some("assistant") || state.turn.is_none() {
         return Vec::new();
@@ -100,7 +100,7 @@ fn message(state: &mut Pi, message: &Message) -> Vec<Word> {
     words
 }
 
-/// The model has done what it was asked, or failed; then it may be asked again, and says so next.
+/// The model is done, or has failed. After a failure pi may retry, and says so next.
 fn ended(state: &mut Pi) -> Vec<Word> {
     match state.last.take() {
         Some(Last::Failed(failure)) if state.turn.is_some() => {
@@ -119,7 +119,7 @@ fn retry(line: &Retry) -> Note {
     Note::Agent { text: note::short(&text, LONGEST_TEXT) }
 }
 
-/// An extension asks, and would wait for ever.
+/// An extension asks something, and would wait forever.
 fn asks(state: &mut Pi, line: ExtensionAsks) {
     let waits = line.method.as_deref().is_some_and(|method| QUESTIONS.contains(&method));
     if let Some(id) = line.id.filter(|_| waits) {

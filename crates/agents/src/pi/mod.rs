@@ -1,14 +1,14 @@
-//! `pi`: the JSON lines of pi's mode `rpc`, as `docs/design/016-acp.md` has measured them.
+//! `pi`: the JSON lines of pi's mode `rpc`, as measured in `docs/design/016-acp.md`.
 //!
 //! To the agent; N is the number of the word in this run, as a text:
 //!
 //! | line | when |
 //! |---|---|
-//! | `get_state`, id N | step 1 of the handshake: its answer has the session, and is "ready" |
+//! | `get_state`, id N | step 1 of the handshake: its answer has the session, and means "ready" |
 //! | `prompt`, id N | a message |
-//! | `abort`, id N | end the turn, live on |
-//! | `get_state`, id N | step 2: after a run of the model that failed, to learn whether it tries again |
-//! | `extension_ui_response`, cancelled | to what an extension asks: nobody is there |
+//! | `abort`, id N | end the turn, keep running |
+//! | `get_state`, id N | step 2: after a failed run of the model, to learn whether pi retries |
+//! | `extension_ui_response`, cancelled | to an extension's question, because no person is there to answer |
 //! | end of input | leave, at once |
 //!
 //! From the agent:
@@ -21,8 +21,8 @@
 //! | `agent_end` | the end of the turn, unless that message failed and `auto_retry_start` follows |
 //! | `auto_retry_end` without success | the end after all |
 //!
-//! `message_update`, which repeats the whole text three times for each piece of it, is passed over unread. pi exits with 0
-//! whatever happened: the verdict is in its lines. It asks for no permission.
+//! `message_update`, which repeats the whole text three times for each piece of it, is skipped unread. pi
+//! always exits with 0: the outcome is in its lines. It asks for no permission.
 
 mod ends;
 mod hears;

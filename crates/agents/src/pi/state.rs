@@ -1,4 +1,4 @@
-//! What is known of a run of pi beside what the ledger knows. It is stored in cursors: every version reads it.
+//! What is known of a run of pi, beyond the ledger. It is stored in cursors, so every version must read it.
 
 use crate::label::Label;
 use crate::rpc::{Calls, Refusals};
@@ -6,9 +6,9 @@ use crate::turn::{Failure, Spent};
 use crate::word::Word;
 use serde::{Deserialize, Serialize};
 
-/// The step of the handshake that makes it ready.
+/// The step of the handshake that makes pi ready.
 pub(crate) const GREET: u32 = 1;
-/// The one that asks whether a turn that failed is over.
+/// The step that asks whether a failed turn is over.
 pub(crate) const CHECK: u32 = 2;
 
 /// What is known of a run.
@@ -17,24 +17,24 @@ pub(crate) const CHECK: u32 = 2;
 pub(crate) struct Pi {
     pub(crate) calls: Calls<Purpose>,
     pub(crate) refusals: Refusals,
-    /// The id of its session, until it is told: a session without a message has no file.
+    /// The session's id, until it is passed on: a session without a message has no file.
     pub(crate) session: Option<String>,
-    /// The prompt whose turn it is in.
+    /// The number of the prompt whose turn is under way.
     pub(crate) turn: Option<u64>,
-    /// How the last message of the model ended.
+    /// How the model's last message ended.
     pub(crate) last: Option<Last>,
-    /// Why the turn failed, if it is not tried again.
+    /// Why the turn failed, if pi does not retry it.
     pub(crate) failed: Option<Failure>,
-    /// What the turn cost so far.
+    /// The turn's cost so far.
     pub(crate) spent: Spent,
     pub(crate) model: Option<String>,
-    /// How many tokens of its context were in use last.
+    /// Tokens of context in use, as last reported.
     pub(crate) context: Option<u64>,
-    /// A limit was told, and no turn has gone well since.
+    /// A limit was reported, and no turn has gone well since.
     pub(crate) limited: bool,
 }
 
-/// What a line of ours was for.
+/// What a line of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
@@ -54,7 +54,7 @@ pub(crate) enum Last {
 }
 
 impl Pi {
-    /// Something was said to it.
+    /// Records what was written to pi.
     pub(crate) fn said(&mut self, number: u64, label: &Label) {
         match label {
             Label::Handshake(GREET) => self.calls.said(number, Purpose::Greet),
@@ -69,7 +69,7 @@ impl Pi {
         }
     }
 
-    /// The id of its session, now that it has a message.
+    /// Returns the session's id to be passed on, now that the session has a message.
     pub(crate) fn proven_session(&mut self) -> Option<Word> {
         self.session.take().map(Word::Session)
     }

@@ -1,11 +1,11 @@
-//! The lines of pi, as far as they are read: first which one it is, then its own fields.
+//! The fields of pi's lines that pinfold reads: first the kind of a line, then its own fields.
 
 use crate::json::lenient;
 use crate::rpc::Id;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Which line it is.
+/// The kind of a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Head {
@@ -27,7 +27,7 @@ pub(crate) struct Response {
     pub(crate) data: Option<State>,
 }
 
-/// What `get_state` is answered.
+/// The answer to `get_state`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct State {

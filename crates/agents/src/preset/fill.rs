@@ -1,39 +1,39 @@
-//! The words to execute, with what a session knows filled in.
+//! A preset's command words, with a session's values filled in.
 
 use super::{Preset, PromptBy, Protocol};
 
-/// What may stand in the words of a preset.
+/// The placeholders that a preset's words may contain.
 pub const PLACEHOLDERS: [&str; 4] = ["{dir}", "{vendor_session}", "{prompt}", "{socket}"];
 
-/// What is filled into the words of a preset.
+/// The values for a preset's placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filling<'a> {
-    /// `{dir}`: where the session runs.
+    /// `{dir}`: the session's directory.
     pub dir: &'a str,
-    /// `{vendor_session}`: the agent's own session, once it is known.
+    /// `{vendor_session}`: the vendor session, once it is known.
     pub vendor_session: Option<&'a str>,
     /// `{prompt}`: the message that the run is for.
     pub prompt: Option<&'a str>,
-    /// `{socket}`: where an agent that serves several clients listens, of this session alone.
+    /// `{socket}`: where an agent that serves several clients listens, for this session alone.
     pub socket: &'a str,
 }
 
-/// Whether there is something to go on with.
+/// Whether there is a vendor session to resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transcript {
-    /// The vendor has a session of this id.
+    /// The vendor has a session with this id.
     Exists,
-    /// It has none.
+    /// The vendor has no session with this id.
     Missing,
 }
 
-/// The words cannot be filled in.
+/// Why the words cannot be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotFilled {
-    /// They name a vendor session, and none is known yet.
+    /// They need a vendor session, and none is known yet.
     #[error("its command needs a vendor session, and none is known yet; `--vendor-session ID` names one")]
     NoVendorSession,
-    /// They name a message, and the run is for none.
+    /// They need a message, and the run is not for one.
     #[error("its command needs a message, and this run is for none")]
     NoPrompt,
     /// The preset has no command.
@@ -42,20 +42,22 @@ pub enum NotFilled {
 }
 
 impl Preset {
-    /// The words that start it without a terminal: `resume` on a known vendor session, else `command`.
+    /// Returns the words that start the agent without a terminal: `resume` if the vendor session is known,
+    /// else `command`.
     ///
     /// # Errors
-    /// There are none, or they name what is not known.
+    /// The preset has no such words, or they need a value that is not known.
     pub fn headless(&self, filling: Filling<'_>) -> Result<Vec<String>, NotFilled> {
         let resume = self.resume.as_ref().filter(|_| filling.vendor_session.is_some());
         fill(resume.or(self.command.as_ref()).ok_or(NotFilled::NoCommand)?, filling)
     }
 
-    /// The words that start it without a terminal where the vendor's own file says whether there is a session to go on with:
-    /// a vendor refuses to begin one that exists, and to resume one that does not.
+    /// Returns the words that start the agent without a terminal if the vendor's own file shows whether there
+    /// is a session to resume: a vendor refuses to create a session that exists, and to resume one that does
+    /// not.
     ///
     /// # Errors
-    /// There are none, or they name what is not known.
+    /// The preset has no such words, or they need a value that is not known.
     pub fn headless_on(
         &self,
         filling: Filling<'_>,
@@ -67,7 +69,8 @@ impl Preset {
         }
     }
 
-    /// Whether its runs are told their message, where each is for one: by argument at `{prompt}`, or on standard input.
+    /// Returns whether a run for one message can be given it: as an argument at `{prompt}`, or on standard
+    /// input.
     #[must_use]
     pub fn has_place_for_prompt(&self) -> bool {
         if self.protocol != Protocol::Exec || self.exec.prompt == PromptBy::Stdin {
@@ -77,24 +80,24 @@ impl Preset {
         [&self.command, &self.resume].into_iter().flatten().all(|words| has(words))
     }
 
-    /// The words that print its version, where the preset has them.
+    /// Returns the words that print the agent's version, if the preset has them.
     #[must_use]
     pub fn version(&self) -> Option<&[String]> {
         self.version.as_deref()
     }
 
-    /// The words that start the vendor's own terminal program, where the preset has one.
+    /// Returns the words that start the vendor's own terminal program, if the preset has one.
     ///
     /// # Errors
-    /// They name what is not known.
+    /// They need a value that is not known.
     pub fn interactive(&self, filling: Filling<'_>) -> Option<Result<Vec<String>, NotFilled>> {
         self.interactive.as_ref().map(|words| fill(words, filling))
     }
 
-    /// The same, where the vendor's own file says whether there is a session to go on with.
+    /// The same, if the vendor's own file shows whether there is a session to resume.
     ///
     /// # Errors
-    /// They name what is not known.
+    /// They need a value that is not known.
     pub fn interactive_on(
         &self,
         filling: Filling<'_>,
@@ -109,7 +112,7 @@ fn fill(words: &[String], filling: Filling<'_>) -> Result<Vec<String>, NotFilled
     words.iter().map(|word| fill_word(word, filling)).collect()
 }
 
-/// Fills each place once, from left to right: what is filled in is never looked at again.
+/// Fills each placeholder once, from left to right; filled-in text is never scanned again.
 fn fill_word(word: &str, filling: Filling<'_>) -> Result<String, NotFilled> {
     let mut filled = String::with_capacity(word.len());
     let mut rest = word;

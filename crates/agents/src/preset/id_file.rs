@@ -1,61 +1,62 @@
-//! What an agent's own file about one of its processes says: which keys mean what is data of the preset.
+//! An agent's own file about one of its processes; the preset says what its keys mean.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A file is not read beyond this: those that are known have less than a kibibyte.
+/// Only this much of a file is read; the known ones have less than a kibibyte.
 pub const LONGEST_ID_FILE: u64 = 64 << 10;
-/// So much of what it waits for is kept.
+/// Longest reason for waiting that is kept, in bytes.
 const LONGEST_WAIT: usize = 200;
 
-/// The keys of an id file, at the top of a JSON object, and the words in them.
+/// The keys of an id file, at the top level of its JSON object, and the words in them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdFileKeys {
-    /// The key of the vendor session that the process is in.
+    /// Key of the vendor session that the process is in.
     pub session: Option<String>,
-    /// The key of the process's start, in clock ticks after boot as `/proc/PID/stat` has it.
+    /// Key of the process's start, in clock ticks since boot as in `/proc/PID/stat`.
     pub start_ticks: Option<String>,
-    /// The key of what it does.
+    /// Key of the process's status.
     pub status: Option<String>,
-    /// The words of that, and what each means.
+    /// What each word of the status means.
     pub words: BTreeMap<String, Does>,
-    /// The key of the moment since when it does that, in milliseconds after 1970.
+    /// Key of the time of that status, in milliseconds since 1970.
     pub since: Option<String>,
-    /// The key of what it waits for, in words.
+    /// Key of what the process waits for, in words.
     pub waits_for: Option<String>,
 }
 
-/// What a word in an id file means.
+/// The meaning of a status word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {
-    /// It works.
+    /// Working.
     Working,
     /// A dialog waits for a person.
     Waiting,
-    /// It waits for a message.
+    /// Waiting for a message.
     Idle,
 }
 
-/// What an id file says of its process.
+/// What an id file says about its process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdFile {
-    /// The vendor session that it is in.
+    /// The vendor session that the process is in.
     pub session: Option<String>,
-    /// When the process was started, in clock ticks after boot.
+    /// Start of the process, in clock ticks since boot.
     pub start_ticks: Option<u64>,
-    /// What it does; none where it does not say, or says it in a word that is not known.
+    /// What the process does; `None` if the file does not say, or uses an unknown word.
     pub does: Option<Does>,
-    /// Since when, in milliseconds after 1970.
+    /// Time of that status, in milliseconds since 1970.
     pub since_ms: Option<i64>,
-    /// What it waits for.
+    /// What the process waits for.
     pub waits_for: Option<String>,
 }
 
 impl IdFileKeys {
-    /// Reads a file; none where it is not a whole JSON object, as one that is being written is not.
+    /// Reads a file; `None` if it is not a complete JSON object, which it may not be while it is being
+    /// written.
     #[must_use]
     pub fn read(&self, text: &[u8]) -> Option<IdFile> {
         let Ok(Value::Object(object)) = serde_json::from_slice(text) else { return None };
@@ -74,7 +75,7 @@ impl IdFileKeys {
     }
 }
 
-/// A number, as such or in quotes.
+/// Reads a number, quoted or not.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -1,5 +1,5 @@
-//! Presets: what an agent's name stands for. Data only: `presets/NAME.toml` are those that pinfold ships, and a table
-//! `[agents.NAME]` of the user's changes them key by key.
+//! Presets: what an agent's name stands for. Data only: pinfold ships `presets/NAME.toml`, and the user's
+//! table `[agents.NAME]` changes them key by key.
 
 mod fill;
 mod id_file;
@@ -20,7 +20,8 @@ pub use vendor_daemon::{LONGEST_ROSTER, VendorDaemon};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one layer of the configuration says of an agent; the rest is as it was below.
+/// What one layer of the configuration changes in an agent's preset; missing keys keep the value of the layer
+/// below.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PresetChanges {
@@ -76,7 +77,7 @@ pub struct PresetChanges {
     pub proven: Option<Vec<String>>,
 }
 
-/// What one layer of the configuration says of an agent of protocol `exec`.
+/// What one layer of the configuration changes for an agent of protocol `exec`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecChanges {
@@ -91,21 +92,21 @@ pub struct ExecChanges {
 /// What an agent's name stands for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Preset {
-    /// Starts it without a terminal; none where each session names its own.
+    /// Starts the agent without a terminal; `None` if each session names its own command.
     pub command: Option<Vec<String>>,
-    /// Starts it without a terminal on a vendor session that exists; `command` where there is none.
+    /// Starts the agent without a terminal on an existing vendor session; falls back to `command`.
     pub resume: Option<Vec<String>>,
     /// Starts the vendor's own terminal program.
     pub interactive: Option<Vec<String>>,
-    /// Starts it on a vendor session that does not exist yet; `interactive` where there is none.
+    /// Starts the terminal program on a vendor session that does not exist yet; falls back to `interactive`.
     pub interactive_new: Option<Vec<String>>,
-    /// How it is spoken to.
+    /// How pinfold speaks with the agent.
     pub protocol: Protocol,
-    /// How the id of its vendor session comes about.
+    /// Where the id of the vendor session comes from.
     pub session: SessionIds,
-    /// Names of variables that are taken from the caller; a `*` at the end stands for any rest.
+    /// Names of variables that are taken from the caller; a `*` at the end matches any rest.
     pub env: Vec<String>,
-    /// What `attach` does with it.
+    /// What `attach` does with the agent.
     pub attach: Attach,
     /// How a message is written, for protocol `line`.
     pub input: Input,
@@ -113,56 +114,58 @@ pub struct Preset {
     pub turns: Turns,
     /// How its output is read, for protocol `exec`.
     pub exec: Exec,
-    /// What its threads are opened with beside their directory, in the agent's own words, for protocol `codex`.
+    /// What threads are opened with besides their directory, in the agent's own words, for protocol `codex`.
     pub thread: BTreeMap<String, String>,
     /// Prints its version.
     pub version: Option<Vec<String>>,
-    /// It runs in a terminal only, and `command` and `resume` start that.
+    /// The agent runs only in a terminal; `command` and `resume` start it there.
     pub pty: bool,
-    /// Where it keeps its sessions: part of what a vendor session is locked by.
+    /// Where the agent keeps its sessions; part of the lock of a vendor session.
     pub store: Option<Store>,
-    /// The file of a vendor session, below the store; a `*` stands for any name. Where it exists, the session is resumed.
+    /// The file of a vendor session, below the store; a `*` matches any name. If it exists, the session is
+    /// resumed.
     pub transcript: Option<String>,
-    /// The file in which a process of it says which session it is in, below the store.
+    /// The file in which a process of the agent says which session it is in, below the store.
     pub id_file: Option<String>,
-    /// What the keys of that file mean.
+    /// What that file's keys mean.
     pub id_file_keys: IdFileKeys,
-    /// What is on the last line of its terminal program where it says which session it leaves.
+    /// The last line that the terminal program prints to say which session it leaves.
     pub last_line: Option<String>,
-    /// The file that whoever writes a vendor session has a flock on, below the store.
+    /// The file on which the writer of a vendor session holds a flock, below the store.
     pub writer_lock: Option<String>,
-    /// The vendor's own daemon, where it has one that keeps sessions.
+    /// The vendor's own daemon, if it has one that keeps sessions.
     pub vendor_daemon: Option<VendorDaemon>,
-    /// Variables that every run is given, unless the session has others.
+    /// Variables for every run, unless the session sets others.
     pub set: BTreeMap<String, String>,
-    /// Names of variables that no run is given: they would tell it that it runs inside of another one.
+    /// Names of variables that no run is given, because they would tell the agent that it runs inside another
+    /// agent.
     pub strip: Vec<String>,
-    /// How it is installed, where its program is not found.
+    /// How to install the agent if its program is not found.
     pub install: Option<String>,
-    /// The versions with which pinfold's own tests are run.
+    /// The versions that pinfold's own tests run with.
     pub proven: Vec<String>,
 }
 
-/// How an agent of protocol `exec` is told its message, and how its output is read.
+/// How an agent of protocol `exec` gets its message, and how its output is read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Exec {
     /// How it gets its message.
     pub prompt: PromptBy,
-    /// What its lines of JSON say; without any, all that it prints is the answer.
+    /// How its JSON lines are read; if empty, all that it prints is the answer.
     pub reads: Vec<Reads>,
-    /// What its errors say.
+    /// How its errors are recognised.
     pub recognises: Recognises,
 }
 
-/// How an agent is spoken to.
+/// How pinfold speaks with an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Lines on standard input and output.
     #[default]
     Line,
-    /// One run for each message.
+    /// One run per message.
     Exec,
     /// Claude Code's JSON lines.
     StreamJson,
@@ -176,15 +179,15 @@ pub enum Protocol {
     Scripted,
 }
 
-/// How the id of a vendor session comes about.
+/// Where the id of a vendor session comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionIds {
     /// pinfold chooses it before the first run.
     Choose,
-    /// The agent tells it.
+    /// The agent reports it.
     Learn,
-    /// It has none.
+    /// The agent has no vendor sessions.
     #[default]
     None,
 }
@@ -193,10 +196,10 @@ pub enum SessionIds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attach {
-    /// It ends the run without a terminal and starts the vendor's program.
+    /// End the headless run and start the vendor's program.
     #[default]
     Takeover,
-    /// It starts the vendor's program beside the run, on the same vendor session.
+    /// Start the vendor's program beside the run, on the same vendor session.
     Join,
 }
 
@@ -204,7 +207,7 @@ pub enum Attach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
-    /// Its text, with newline and backslash escaped.
+    /// The message's text, with newline and backslash escaped.
     #[default]
     Line,
     /// `{"id","text","try"}`.
@@ -215,26 +218,26 @@ pub enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
-    /// When its standard input took the line.
+    /// When the line was written to its standard input.
     #[default]
     Line,
     /// When it prints `PINFOLD_DONE`.
     Done,
 }
 
-/// How an agent that runs once for each message gets it.
+/// How an agent that runs once per message gets the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptBy {
     /// Among its arguments, at `{prompt}`.
     #[default]
     Argv,
-    /// On its standard input, up to the end of that.
+    /// On its standard input, which is closed after it.
     Stdin,
 }
 
 impl PresetChanges {
-    /// Reads a table of a preset.
+    /// Parses the table of a preset.
     ///
     /// # Errors
     /// It is not TOML, or has keys or values that a preset cannot have.
@@ -242,7 +245,7 @@ impl PresetChanges {
         toml::from_str(text)
     }
 
-    /// These with others on top.
+    /// Returns these changes with others applied on top.
     #[must_use]
     pub fn changed(self, above: &PresetChanges) -> PresetChanges {
         PresetChanges {
@@ -274,7 +277,7 @@ impl PresetChanges {
         }
     }
 
-    /// The preset that they make.
+    /// Returns the preset that these changes make.
     #[must_use]
     pub fn preset(self) -> Preset {
         Preset {
@@ -322,20 +325,20 @@ impl ExecChanges {
 }
 
 impl Preset {
-    /// Whether a variable of the caller's is taken.
+    /// Returns whether a variable is taken from the caller.
     #[must_use]
     pub fn takes(&self, variable: &str) -> bool {
         named(&self.env, variable) && !self.strips(variable)
     }
 
-    /// Whether a variable is kept from it, whoever sets it.
+    /// Returns whether a variable is withheld from the agent, wherever it was set.
     #[must_use]
     pub fn strips(&self, variable: &str) -> bool {
         named(&self.strip, variable)
     }
 }
 
-/// Whether a name is among these; a `*` at the end of one stands for any rest.
+/// Returns whether a name is in the list; a `*` at the end of an entry matches any rest.
 fn named(names: &[String], name: &str) -> bool {
     names.iter().any(|known| match known.strip_suffix('*') {
         Some(begin) => name.starts_with(begin),

@@ -3,18 +3,18 @@
 use super::Preset;
 use serde::{Deserialize, Serialize};
 
-/// Where an agent keeps its sessions.
+/// The folder in which an agent keeps its sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
     /// The variable that names the folder.
     pub variable: String,
-    /// The folder where that is not set, in the home of the user.
+    /// The folder if that is not set, relative to the user's home.
     pub default: String,
 }
 
 impl Store {
-    /// The folder, for who has these variables.
+    /// Returns the folder, given the environment's variables.
     #[must_use]
     pub fn folder<'v>(&self, variable: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -24,24 +24,24 @@ impl Store {
 }
 
 impl Preset {
-    /// The pattern of the file of a vendor session, below its store.
+    /// Returns the pattern of a vendor session's file, below its store.
     #[must_use]
     pub fn transcript_of(&self, vendor_session: &str) -> Option<String> {
-        // What is not a plain word could lead out of the store, or match the file of another session.
+        // An id that is not a plain word could lead out of the store, or match another session's file.
         let pattern = self.transcript.as_ref().filter(|_| is_plain(vendor_session))?;
-        // Some vendors have only the beginning of an id in the name.
+        // Some vendors have only the beginning of the id in the file's name.
         let begin = vendor_session.get(..8).unwrap_or(vendor_session);
         Some(pattern.replace("{vendor_session:8}", begin).replace("{vendor_session}", vendor_session))
     }
 
-    /// The file that whoever writes a vendor session has a flock on, below its store.
+    /// Returns the file on which the writer of a vendor session holds a flock, below its store.
     #[must_use]
     pub fn writer_lock_of(&self, vendor_session: &str) -> Option<String> {
         let lock = self.writer_lock.as_ref().filter(|_| is_plain(vendor_session))?;
         Some(lock.replace("{vendor_session}", vendor_session))
     }
 
-    /// The session that its terminal program says it leaves, on its last line.
+    /// Returns the session that the terminal program says it leaves, from its last line.
     #[must_use]
     pub fn left_in<'l>(&self, line: &'l str) -> Option<&'l str> {
         let (before, after) = self.last_line.as_deref()?.split_once("{vendor_session}")?;
@@ -50,8 +50,8 @@ impl Preset {
         word.strip_suffix(after).filter(|id| is_plain(id) && !id.starts_with('-'))
     }
 
-    /// Where its processes say which session they are in, below its store: the folder, and what their files' names have
-    /// before and after the pid.
+    /// Returns where the agent's processes say which session they are in, below its store: the folder, and
+    /// the parts of the file name before and after the pid.
     #[must_use]
     pub fn id_files(&self) -> Option<(&str, &str, &str)> {
         let file = self.id_file.as_deref()?;
@@ -61,7 +61,7 @@ impl Preset {
     }
 }
 
-/// Whether an id is nothing but letters, digits, dashes and underscores.
+/// Returns whether an id has only letters, digits, dashes and underscores.
 pub(super) fn is_plain(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !id.is_empty() && id.len() <= 256 && id.bytes().all(plain)

@@ -1,29 +1,30 @@
-//! How the output of an agent of protocol `exec` is read: rules about lines of JSON, as data.
+//! How the output of an agent of protocol `exec` is read: rules about JSON lines, as data.
 //!
-//! A rule counts for a line that has all the values of `when`. Places are JSON pointers (RFC 6901): `/item/text`.
+//! A rule applies to a line that has all the values of `when`. Places are JSON pointers (RFC 6901):
+//! `/item/text`.
 
 use crate::turn::{Spent, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What some lines say.
+/// One rule: which lines it applies to, and what they say.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reads {
-    /// Counts for lines that have these values at these places.
+    /// The values, by place, that a line must have.
     pub when: BTreeMap<String, Value>,
-    /// Where the id of the vendor session is.
+    /// Place of the vendor session's id.
     pub session: Option<String>,
-    /// Where the text of the answer is.
+    /// Place of the answer's text.
     pub answer: Option<String>,
     /// How several texts become one answer.
     pub joined: Joined,
-    /// Where the text of an error is.
+    /// Place of an error's text.
     pub error: Option<String>,
-    /// Such a line ends the turn.
+    /// Set if such a line ends the turn.
     pub ends: Option<Ends>,
-    /// Where it says what the turn cost.
+    /// Places that say what the turn cost.
     pub usage: Option<UsageAt>,
 }
 
@@ -31,10 +32,10 @@ pub struct Reads {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Joined {
-    /// The last one is the answer.
+    /// The last text is the answer.
     #[default]
     Last,
-    /// They are pieces of one text.
+    /// The texts are pieces of one answer.
     Pieces,
 }
 
@@ -48,7 +49,7 @@ pub enum Ends {
     Failed,
 }
 
-/// Where a line says what the turn cost.
+/// The places at which a line says what the turn cost.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UsageAt {
@@ -56,40 +57,40 @@ pub struct UsageAt {
     pub input_tokens: Option<String>,
     /// Tokens written.
     pub output_tokens: Option<String>,
-    /// Those of the tokens read that came from the vendor's cache.
+    /// The tokens read that came from the vendor's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<String>,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// The numbers are those of the whole vendor session, not of the turn.
+    /// The numbers count the whole vendor session, not the turn.
     pub cumulative: bool,
 }
 
-/// What the words of an error mean: each is a part of the text, as the agent writes it.
+/// How errors are recognised: each entry is a part of the text as the agent writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recognises {
     /// Another process has the vendor session.
     pub busy: Vec<String>,
-    /// There is no vendor session of this id.
+    /// No vendor session has this id.
     pub unknown_session: Vec<String>,
-    /// Somebody has to log in.
+    /// A person has to log in.
     pub login: Vec<String>,
     /// A usage limit.
     pub limit: Vec<String>,
 }
 
 impl Reads {
-    /// Whether this rule is about this line.
+    /// Returns whether this rule applies to a line.
     pub(crate) fn counts_for(&self, line: &Value) -> bool {
         self.when.iter().all(|(place, value)| line.pointer(place) == Some(value))
     }
 }
 
 impl UsageAt {
-    /// What a line says that the turn cost.
+    /// Returns what the turn cost according to a line.
     pub(crate) fn read(&self, line: &Value) -> Usage {
         let number = |place: &Option<String>| line.pointer(place.as_ref()?)?.as_u64();
         let spent = Spent {

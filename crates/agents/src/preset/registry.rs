@@ -1,15 +1,15 @@
-//! Entries of the public registry of ACP agents as presets: how an agent is started, and nothing that was tried here.
+//! Turns entries of the public registry of ACP agents into presets: how an agent is started, untested here.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What cannot be made a preset.
+/// Why no preset can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAnEntry {
-    /// It is not JSON of the registry.
+    /// It is not the registry's JSON.
     #[error("it is not an entry of the registry, nor a list of them")]
     Unreadable(#[source] serde_json::Error),
-    /// There is none of this id.
+    /// No agent has this id.
     #[error("the registry has no agent `{id}`")]
     Unknown {
         /// The id that was asked for.
@@ -67,15 +67,15 @@ struct Binary {
 struct Start {
     command: Vec<String>,
     env: BTreeMap<String, String>,
-    /// What has to be done first.
+    /// What has to be done first, if anything.
     install: Option<String>,
 }
 
-/// The tables of `config.toml` for the agents in a file of the registry, or for one of them. What this platform has no way to start
-/// is a comment.
+/// Returns the tables of `config.toml` for the agents in a registry file, or for one of them. An agent that
+/// cannot be started on this platform becomes a comment.
 ///
 /// # Errors
-/// It is not such a file, or has no agent of this id.
+/// It is not such a file, or has no agent with this id.
 pub fn from_registry(text: &str, only: Option<&str>, platform: &str) -> Result<String, NotAnEntry> {
     let agents = match serde_json::from_str(text).map_err(NotAnEntry::Unreadable)? {
         File::Registry { agents } => agents,
@@ -115,7 +115,7 @@ fn table(agent: &Agent, platform: &str) -> String {
     table
 }
 
-/// How an agent is started here: by a program that fetches it, if it can be.
+/// Returns how an agent is started here, preferring a program that fetches it.
 fn start(distribution: &Distribution, platform: &str) -> Option<Start> {
     let by = |words: &[&str], package: &Package| {
         let words = words.iter().map(|word| (*word).to_owned()).chain([package.package.clone()]);
@@ -137,7 +137,7 @@ fn start(distribution: &Distribution, platform: &str) -> Option<Start> {
     npx.or_else(uvx).or_else(binary)
 }
 
-/// A string of TOML: JSON's are, but for one letter.
+/// Returns a TOML string; a JSON string is one, except for one character.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text.replace('\u{7f}', "")).to_string()
 }

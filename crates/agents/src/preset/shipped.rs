@@ -1,4 +1,4 @@
-//! The presets that pinfold ships. A new agent is a file and a line here.
+//! The presets that pinfold ships. A new agent is a file and one line here.
 
 use super::PresetChanges;
 
@@ -24,15 +24,15 @@ const FILES: [(&str, &str); 19] = [
     ("scripted", include_str!("../../presets/scripted.toml")),
 ];
 
-/// The preset of a name, if pinfold ships one.
+/// Returns the shipped preset with this name, if there is one.
 #[must_use]
 pub fn shipped(name: &str) -> Option<PresetChanges> {
     let (_, text) = FILES.iter().find(|(known, _)| *known == name)?;
-    // Each file is read by a test, so that none is left out here.
+    // A test reads every file, so none fails here.
     PresetChanges::from_toml(text).ok()
 }
 
-/// The names of the presets that pinfold ships.
+/// Returns the names of the shipped presets.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
@@ -46,7 +46,7 @@ mod tests {
         shipped(name).unwrap().preset()
     }
 
-    /// The words with which a session is begun, and those with which it goes on.
+    /// Returns the words that begin a session, and those that resume it.
     fn words(preset: &Preset) -> [String; 2] {
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: Some("hi"), socket: "/s" };
         let words = |transcript| preset.headless_on(filling, transcript).unwrap().join(" ");

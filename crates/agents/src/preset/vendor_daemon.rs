@@ -1,32 +1,34 @@
-//! A daemon of the vendor's own that keeps sessions: which files tell of it, and which keys mean what, is data of the preset.
+//! A vendor's own daemon that keeps sessions; the preset says which files describe it, and what their keys
+//! mean.
 
 use super::place::is_plain;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A roster is not read beyond this: it has some kibibytes for each session that is kept.
+/// Only this much of a roster is read; it has some kibibytes for each session.
 pub const LONGEST_ROSTER: u64 = 4 << 20;
 
-/// Where a vendor's daemon tells who it is and which sessions it keeps, below the store. Both files are JSON objects.
+/// Where a vendor's daemon says which process it is and which sessions it keeps, below the store. Both files
+/// are JSON objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VendorDaemon {
-    /// The file that says who it is.
+    /// The file that identifies the daemon's process.
     pub file: String,
-    /// The key of its pid there.
+    /// Key of its pid in that file.
     pub pid: String,
-    /// The key of its start there, in clock ticks after boot as `/proc/PID/stat` has it.
+    /// Key of its start in that file, in clock ticks since boot as in `/proc/PID/stat`.
     pub start_ticks: String,
-    /// The file that lists what it keeps.
+    /// The file that lists the sessions it keeps.
     pub roster: String,
-    /// The key of that list: an array, or an object whose keys do not matter.
+    /// Key of that list: an array, or an object whose keys do not matter.
     pub kept: String,
-    /// The key of the vendor session in each of its entries.
+    /// Key of the vendor session in each entry.
     pub session: String,
 }
 
 impl VendorDaemon {
-    /// Who it is: its pid, and its start in clock ticks after boot.
+    /// Returns the daemon's pid, and its start in clock ticks since boot.
     #[must_use]
     pub fn process(&self, text: &[u8]) -> Option<(u32, u64)> {
         let object = object(text)?;
@@ -34,7 +36,8 @@ impl VendorDaemon {
         Some((u32::try_from(pid).ok()?, number(object.get(&self.start_ticks)?)?))
     }
 
-    /// Whether it keeps a session; none where the list is not a whole JSON object, as one that is being written is not.
+    /// Returns whether the daemon keeps a session; `None` if the list is not a complete JSON object, which it
+    /// may not be while it is being written.
     #[must_use]
     pub fn keeps(&self, roster: &[u8], session: &str) -> Option<bool> {
         let roster = object(roster)?;
@@ -52,7 +55,7 @@ fn object(text: &[u8]) -> Option<Map<String, Value>> {
     serde_json::from_slice(text).ok()
 }
 
-/// A number, as such or in quotes.
+/// Reads a number, quoted or not.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -1,9 +1,9 @@
-//! Our requests that are not answered, and what each was for.
+//! Our unanswered requests, and what each is for.
 
 use super::id::Id;
 use serde::{Deserialize, Serialize};
 
-/// More do not wait: what is older is never answered.
+/// No more are kept: older ones will never be answered.
 const MOST: usize = 64;
 
 /// Our open requests, by the number of their word.
@@ -25,14 +25,14 @@ impl<P> Default for Calls<P> {
 }
 
 impl<P> Calls<P> {
-    /// A request was said.
+    /// Records a request that was said.
     pub(crate) fn said(&mut self, number: u64, purpose: P) {
         let surplus = (self.0.len() + 1).saturating_sub(MOST);
         self.0.drain(..surplus);
         self.0.push(Call { number, purpose });
     }
 
-    /// Which request an answer is to, and what that was for. Each is answered once.
+    /// Returns the request that an answer belongs to, and its purpose. Each is answered once.
     pub(crate) fn answered(&mut self, id: &Id) -> Option<(u64, P)> {
         let number = id.number()?;
         let at = self.0.iter().position(|call| call.number == number)?;
@@ -40,12 +40,12 @@ impl<P> Calls<P> {
         Some((number, purpose))
     }
 
-    /// The oldest of those that were for this.
+    /// Returns the oldest request with such a purpose.
     pub(crate) fn oldest(&self, is: impl Fn(&P) -> bool) -> Option<u64> {
         self.0.iter().find(|call| is(&call.purpose)).map(|call| call.number)
     }
 
-    /// What was said before this one is not answered any more.
+    /// Forgets requests up to this one, because they will not be answered any more.
     pub(crate) fn forget_before(&mut self, number: u64) {
         self.0.retain(|call| call.number > number);
     }

@@ -1,12 +1,12 @@
-//! The ids of requests: numbers or texts.
+//! Request ids: numbers or texts.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// So long may the key of an id be, as in the ledger; those seen have at most 40 bytes.
+/// Longest key of an id in bytes, as in the ledger; those seen have at most 40.
 const LONGEST: usize = 1 << 10;
 
-/// The id of a request, as its maker chose it.
+/// A request's id, as its sender chose it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Id {
@@ -15,7 +15,7 @@ pub(crate) enum Id {
 }
 
 impl Id {
-    /// The word of ours that it is the id of, if it can be one. Some agents give numbers back as texts.
+    /// Returns the number of our word, if the id can be one. Some agents return numbers as texts.
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Id::Number(number) => u64::try_from(*number).ok(),
@@ -23,17 +23,17 @@ impl Id {
         }
     }
 
-    /// The text by which the ledger knows a request of the agent's: `7` and `"7"` are two.
+    /// Returns the text by which the ledger knows the agent's request; `7` and `"7"` differ.
     pub(crate) fn key(&self) -> String {
         self.to_string()
     }
 
-    /// The id of a key.
+    /// Returns the id of a key.
     pub(crate) fn of_key(key: &str) -> Option<Id> {
         serde_json::from_str(key).ok()
     }
 
-    /// Whether it can be kept.
+    /// Returns whether the id is short enough to be kept.
     pub(crate) fn fits(&self) -> bool {
         self.key().len() <= LONGEST
     }

@@ -1,4 +1,4 @@
-//! What a line of JSON-RPC is, with or without its `jsonrpc`.
+//! Reads a line of JSON-RPC, with or without its `jsonrpc` member.
 
 use super::id::Id;
 use crate::json::lenient;
@@ -6,18 +6,18 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// One line. What it carries is read by [`params`] and [`result`], once it is known what it should be.
+/// One line. Its content is read by [`params`] and [`result`], once its type is known.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Line {
-    /// The agent asks, and waits.
+    /// The agent asks, and waits for the answer.
     Request { id: Id, method: String },
-    /// The agent tells.
+    /// The agent reports something.
     Notification { method: String },
     /// The agent answers.
     Answer { id: Id },
-    /// The agent says that it cannot answer.
+    /// The agent answers with an error.
     Failed { id: Id, error: RpcError },
-    /// The agent could not read a line of ours, or so it says.
+    /// The agent says that it could not read a line of ours.
     Complaint(RpcError),
 }
 
@@ -61,7 +61,7 @@ impl<T> Default for Carries<T> {
     }
 }
 
-/// What a line is; none if it is not of JSON-RPC.
+/// Parses a line; `None` if it is not JSON-RPC.
 pub(crate) fn line(line: &[u8]) -> Option<Line> {
     let Head { id, method, result, error } = serde_json::from_slice(line).ok()?;
     match (method, id, error) {
@@ -74,22 +74,22 @@ pub(crate) fn line(line: &[u8]) -> Option<Line> {
     }
 }
 
-/// What a request or a notification carries.
+/// Reads the parameters of a request or a notification.
 pub(crate) fn params<T: DeserializeOwned + Default>(line: &[u8]) -> T {
     crate::json::read::<Carries<T>>(line).params.unwrap_or_default()
 }
 
-/// What an answer carries.
+/// Reads the result of an answer.
 pub(crate) fn result<T: DeserializeOwned + Default>(line: &[u8]) -> T {
     crate::json::read::<Carries<T>>(line).result.unwrap_or_default()
 }
 
-/// That there is a result, `null` too, is all that tells an answer.
+/// The presence of a result, even `null`, is what makes an answer.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(from).map(|_| true)
 }
 
-/// An error of any type but `null` is one.
+/// An error of any type except `null` counts.
 fn error<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RpcError>, D::Error> {
     let value = Value::deserialize(from)?;
     if value.is_null() {

@@ -1,11 +1,12 @@
-//! JSON-RPC in lines: what Codex's app server and the agent client protocol share.
+//! JSON-RPC in lines, shared by Codex's app server and the agent client protocol.
 //!
-//! Both sides may ask. A request of ours has the number of its word in this run as its id, so that it is fresh for each delivery and
-//! follows from the tape alone; [`Calls`] has what each that is not answered was for. A request of the agent's has an id of any kind;
-//! its text, as JSON, is the key under which the ledger knows it ([`Id::key`]). What nobody offers is refused ([`Refusals`]), as
-//! steps of the handshake that come after all others: an agent would wait for ever.
+//! Both sides may ask. The id of our request is the number of its word in this run, so it is new for each
+//! delivery and follows from the tape alone; [`Calls`] knows what each unanswered one is for. The agent's
+//! request has an id of any kind; its JSON text is the key under which the ledger knows it ([`Id::key`]).
+//! Requests for things that pinfold does not offer are refused ([`Refusals`]), because the agent would wait
+//! forever; each refusal is a handshake step, numbered after all others.
 //!
-//! The states are parts of cursors: every version reads them.
+//! The states are parts of cursors, so every version must read them.
 
 mod calls;
 mod id;

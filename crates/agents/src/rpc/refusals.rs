@@ -1,22 +1,22 @@
-//! What the agent asked for and nobody offers. Each is refused by a step of the handshake of its own, as soon as nothing else
-//! is to be said.
+//! The agent's requests for things that pinfold does not offer. Each is refused in a handshake step of its
+//! own, as soon as nothing else needs to be said.
 
 use super::id::Id;
 use crate::translate::View;
 use crate::word::{Want, Word};
 use serde::{Deserialize, Serialize};
 
-/// Steps from here on refuse; a handshake has fewer.
+/// Steps from here on are refusals; a handshake has fewer steps.
 const FIRST: u32 = 1000;
-/// More do not wait.
+/// No more are kept waiting.
 const MOST: usize = 64;
 
-/// The requests that are to be refused.
+/// The requests to be refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Refusals {
     waiting: Vec<Refusal>,
-    /// How many there were.
+    /// How many there have been.
     count: u32,
 }
 
@@ -27,7 +27,7 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// It asked for something that nobody offers.
+    /// Adds a request that pinfold does not offer.
     pub(crate) fn add(&mut self, id: Id) {
         if self.waiting.len() < MOST && id.fits() {
             self.waiting.push(Refusal { step: FIRST.saturating_add(self.count), id });
@@ -35,17 +35,17 @@ impl Refusals {
         }
     }
 
-    /// A step of the handshake was said.
+    /// Records a handshake step that was said.
     pub(crate) fn said(&mut self, step: u32) {
         self.waiting.retain(|refusal| refusal.step != step);
     }
 
-    /// The request that this step refuses.
+    /// Returns the request that this step refuses.
     pub(crate) fn at(&self, step: u32) -> Option<&Id> {
         self.waiting.iter().find(|refusal| refusal.step == step).map(|refusal| &refusal.id)
     }
 
-    /// Adds the next refusal to what was heard, if nothing else is to be said: it must not take the place of that.
+    /// Asks for the next refusal if nothing else needs to be said, so as not to displace that.
     pub(crate) fn follow(&self, words: &mut Vec<Word>, see: &View<'_>) {
         let wanted = see.ledger.want().is_some() || words.iter().any(|word| matches!(word, Word::Want(_)));
         let first = self.waiting.first().filter(|_| !wanted);

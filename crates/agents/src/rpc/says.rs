@@ -1,28 +1,28 @@
-//! How requests, notifications and answers are written: one object a line.
+//! Formats requests, notifications and answers: one object per line.
 
 use super::id::Id;
 use crate::translate::Spoken;
 use serde_json::{Value, json};
 
-/// JSON-RPC's own code for a method that is not offered.
+/// JSON-RPC's code for a method that is not offered.
 const NOT_OFFERED: i64 = -32601;
 
-/// Whether lines name the protocol that they are of.
+/// Whether lines name the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// `"jsonrpc":"2.0"` is in each.
+    /// Each line has `"jsonrpc":"2.0"`.
     Named,
-    /// It is left out.
+    /// The member is left out.
     Bare,
 }
 
 impl Framing {
-    /// A request, under the number of its word.
+    /// Formats a request, with the number of its word as its id.
     pub(crate) fn request(self, number: u64, method: &str, params: &Value) -> Spoken {
         self.line(json!({ "id": number, "method": method, "params": params }))
     }
 
-    /// Something that is not answered.
+    /// Formats a notification, which is not answered.
     pub(crate) fn notification(self, method: &str, params: Option<&Value>) -> Spoken {
         let mut line = json!({ "method": method });
         if let Some(params) = params {
@@ -31,12 +31,12 @@ impl Framing {
         self.line(line)
     }
 
-    /// The answer to a request of the agent's.
+    /// Formats the answer to a request of the agent's.
     pub(crate) fn answer(self, id: &Id, result: &Value) -> Spoken {
         self.line(json!({ "id": id, "result": result }))
     }
 
-    /// Nobody offers what it asked for.
+    /// Formats the refusal of a request that pinfold does not offer.
     pub(crate) fn refusal(self, id: &Id) -> Spoken {
         let error = json!({ "code": NOT_OFFERED, "message": "not offered" });
         self.line(json!({ "id": id, "error": error }))

@@ -7,15 +7,15 @@ use crate::word::Ask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Its tool that asks a question.
+/// The tool that asks a question.
 const QUESTION: &str = "AskUserQuestion";
-/// What the answer to a request needs of it is kept up to here: with 64 open ones that is half of a cursor.
+/// Most bytes kept for the answer to one request; with 64 open ones that is half of a cursor.
 const MOST_KEPT: usize = 16 << 10;
-/// As many as can be open.
+/// As many requests as can be open.
 const MOST_OPEN: usize = 64;
-/// So much of a title is worth it.
+/// Longest title that is kept, in characters.
 const LONGEST_TITLE: usize = 200;
-/// Where the inputs of its tools say what they are about, the most telling first.
+/// Fields of a tool's input that say what it is about, the most telling first.
 const TELLING: [&str; 11] = [
     "command",
     "file_path",
@@ -30,19 +30,19 @@ const TELLING: [&str; 11] = [
     "plan",
 ];
 
-/// What the answer to a request needs of it.
+/// What the answer to a request will need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) key: String,
-    /// The rules with which it would not ask again.
+    /// Rules that would keep it from asking again.
     #[serde(default)]
     rules: Vec<Value>,
-    /// Its questions.
+    /// The questions of the request.
     #[serde(default)]
     questions: Vec<Value>,
 }
 
-/// A request to use a tool, as a person sees it.
+/// Returns a request to use a tool as a person sees it.
 pub(crate) fn ask(key: &str, asked: &Asked, line: &[u8]) -> Ask {
     let tool = asked.tool_name.as_deref().unwrap_or("a tool");
     let input = asked.input.as_ref().unwrap_or(&Value::Null);
@@ -61,7 +61,7 @@ pub(crate) fn ask(key: &str, asked: &Asked, line: &[u8]) -> Ask {
     Ask { key, kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
 }
 
-/// Keeps what the answer will need, and nothing of requests that are not open any more.
+/// Keeps what the answer will need, and forgets requests that are no longer open.
 pub(crate) fn keep(kept: &mut Vec<Kept>, key: &str, asked: &Asked, open: impl Fn(&str) -> bool) {
     kept.retain(|kept| open(&kept.key));
     let rule = |suggestion: &&Value| text(suggestion, "type") == Some("addRules");
@@ -74,7 +74,7 @@ pub(crate) fn keep(kept: &mut Vec<Kept>, key: &str, asked: &Asked, open: impl Fn
     }
 }
 
-/// What is answered to a request to use a tool.
+/// Returns the answer to a request to use a tool.
 pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
     let questions = kept.map(|kept| &kept.questions[..]).unwrap_or_default();
     let rules = kept.map(|kept| &kept.rules[..]).unwrap_or_default();
@@ -94,7 +94,8 @@ pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
     }
 }
 
-/// Its questions, each with the same answer, or with a line each where there are as many lines.
+/// Returns answers to all questions: one line for each if the numbers match, else the same words for every
+/// question.
 fn answers(questions: &[Value], words: &str) -> Value {
     let lines: Vec<&str> = words.lines().collect();
     let line = |at: usize| if lines.len() == questions.len() { lines[at] } else { words };
@@ -108,7 +109,7 @@ fn questions(asked: &Asked) -> Vec<Value> {
     questions.and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// A question with what may be chosen.
+/// Returns a question with its options.
 fn in_full(question: &Value) -> String {
     let mut full = format!("{}\n", text(question, "question").unwrap_or_default());
     for option in question.get("options").and_then(Value::as_array).into_iter().flatten() {
@@ -122,7 +123,7 @@ fn text<'v>(value: &'v Value, place: &str) -> Option<&'v str> {
     value.get(place)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// As much as fits into a line.
+/// Cuts a text to what fits in a line.
 fn in_a_line(text: &str) -> String {
     let line: String = text.chars().take(LONGEST_TITLE).collect();
     line.replace(char::is_control, " ")

@@ -1,4 +1,4 @@
-//! How turns end: by a `result` that names them, and well only if it says so.
+//! How turns end: with a `result` that names them. A turn is done only if the result says so.
 
 use super::spends;
 use super::state::StreamJson;
@@ -8,10 +8,10 @@ use crate::observation::SessionRefused;
 use crate::turn::{Failure, FailureKind};
 use crate::word::{End, How, Named, Text, Word};
 
-/// So much of an error's text is kept.
+/// Longest error text that is kept, in bytes.
 const LONGEST_ERROR: usize = 4 << 10;
 
-/// A `result`.
+/// Handles a `result`.
 pub(crate) fn result(state: &mut StreamJson, ending: Ending) -> Vec<Word> {
     let failure = state.failure.take();
     let complaints = ending.errors.iter().flatten();
@@ -42,12 +42,12 @@ pub(crate) fn result(state: &mut StreamJson, ending: Ending) -> Vec<Word> {
     words
 }
 
-/// A result without work. It ends nothing but a command that Claude Code does by itself.
+/// Returns whether a result did no work. Such a result ends only a command that Claude Code does by itself.
 fn is_empty(ending: &Ending) -> bool {
     ending.num_turns == Some(0) && ending.local_command.is_none()
 }
 
-/// A result that names none of ours.
+/// Handles a result that names none of ours.
 fn end_of_own(state: &mut StreamJson, names: Vec<String>, end: End) -> Word {
     match names.into_iter().next() {
         Some(named) if !state.own => Word::Note(Note::LateEnd { named: note::short(&named, 100) }),
@@ -58,7 +58,7 @@ fn end_of_own(state: &mut StreamJson, names: Vec<String>, end: End) -> Word {
     }
 }
 
-/// What the end of a turn says of the account.
+/// Returns what the end of a turn says of the account.
 fn what_it_means(state: &mut StreamJson, how: &How) -> Option<Word> {
     match how {
         How::Done => {
@@ -82,14 +82,14 @@ fn how(ending: &Ending, failure: Option<Failure>) -> How {
     }
 }
 
-/// A failure without a message that says why.
+/// Returns the failure of a result without a message that explains it.
 fn unexplained(ending: &Ending) -> Failure {
     let errors = ending.errors.as_ref().map(|errors| errors.join("; "));
     let text = ending.result.clone().or(errors).or_else(|| ending.subtype.clone()).unwrap_or_default();
     failure(None, ending.api_error_status, &text)
 }
 
-/// Why a turn fails, in our words.
+/// Translates the error of a turn.
 pub(crate) fn failure(error: Option<&str>, status: Option<u64>, text: &str) -> Failure {
     let kind = match (error, status) {
         (Some("rate_limit" | "billing_error"), _) | (None, Some(429)) => FailureKind::Limit,
@@ -102,7 +102,7 @@ pub(crate) fn failure(error: Option<&str>, status: Option<u64>, text: &str) -> F
     Failure { kind, text: note::short(text, LONGEST_ERROR) }
 }
 
-/// The deliveries that it was done with without a result, now that it is idle.
+/// Ends the deliveries that were finished without a result, now that Claude Code is idle.
 pub(crate) fn idle(state: &mut StreamJson) -> Vec<Word> {
     let mut words = Vec::new();
     if std::mem::take(&mut state.own) {
@@ -118,7 +118,8 @@ pub(crate) fn idle(state: &mut StreamJson) -> Vec<Word> {
     words
 }
 
-/// What its complaints say of the vendor session, once: it says the same on both streams.
+/// Returns what a complaint says of the vendor session; once, because Claude Code says the same on both
+/// streams.
 pub(crate) fn refusal(state: &mut StreamJson, text: &str) -> Option<Word> {
     let unknown = text.contains("No conversation found with session ID");
     let busy = ["is already in use", "session is running in the background", "running as a background agent"]

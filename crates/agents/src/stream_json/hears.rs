@@ -1,4 +1,4 @@
-//! What the lines of Claude Code mean.
+//! What Claude Code's lines mean.
 
 use super::state::{Dropped, StreamJson};
 use super::wire::{
@@ -10,10 +10,10 @@ use crate::note::{self, Note};
 use crate::translate::View;
 use crate::word::{Named, Word};
 
-/// So much of a text of its own is told.
+/// Longest text of the agent's own that is passed on, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
 
-/// A line of its output.
+/// Handles a line of Claude Code's output.
 pub(crate) fn line(state: &mut StreamJson, line: &[u8], see: &View<'_>) -> Vec<Word> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();
@@ -37,12 +37,12 @@ pub(crate) fn line(state: &mut StreamJson, line: &[u8], see: &View<'_>) -> Vec<W
     }
 }
 
-/// A line on its standard error.
+/// Handles a line on its standard error.
 pub(crate) fn complaint(state: &mut StreamJson, line: &[u8]) -> Vec<Word> {
     ends::refusal(state, &String::from_utf8_lossy(line)).into_iter().collect()
 }
 
-/// What becomes of a message.
+/// Handles the progress of a message.
 fn lifecycle(state: &mut StreamJson, line: &Lifecycle, see: &View<'_>) -> Vec<Word> {
     let number = line.command_uuid.as_deref().and_then(|id| state.number_of(id));
     match (line.state.as_deref(), number) {
@@ -53,7 +53,7 @@ fn lifecycle(state: &mut StreamJson, line: &Lifecycle, see: &View<'_>) -> Vec<Wo
             vec![Word::Work(state.works())]
         }
         (Some(over @ ("completed" | "cancelled")), Some(number)) => {
-            // The result comes first, and has ended it. Where none did, the next one still may.
+            // The result comes first and has ended the delivery. If none did, the next result still may.
             if see.ledger.open().iter().any(|open| open.number == number) {
                 state.dropped.retain(|dropped| dropped.number != number);
                 state.dropped.push(Dropped { number, cancelled: over == "cancelled" });
@@ -71,7 +71,7 @@ fn init(state: &mut StreamJson, line: Init, see: &View<'_>) -> Vec<Word> {
     let names = line.user_message_uuids.unwrap_or_default();
     let numbers = names.iter().filter_map(|name| state.number_of(name));
     words.extend(numbers.map(|number| Word::Began(Named::Number(number))));
-    // One of ours that has begun is over before another one begins.
+    // A turn of ours that has begun is over before another one begins.
     if names.is_empty() && !see.ledger.open().iter().any(|open| open.began) {
         state.own = true;
         words.push(Word::Began(Named::Own));
@@ -89,7 +89,7 @@ fn state_changed(state: &mut StreamJson, line: &System, see: &View<'_>) -> Vec<W
     words
 }
 
-/// The tasks in its background: all of them, each time.
+/// Handles the list of background tasks, which is always complete.
 fn tasks(state: &mut StreamJson, line: &System) -> Vec<Word> {
     let Some(tasks) = &line.tasks else { return Vec::new() };
     state.tasks = !tasks.is_empty();
@@ -106,7 +106,7 @@ fn retry(line: &System) -> Note {
     Note::Agent { text: note::short(&text, LONGEST_TEXT) }
 }
 
-/// A message of the model, or an error in its place. What agents below it say is not its answer.
+/// Handles a message of the model, or an error in its place. What subagents say is not the answer.
 fn assistant(state: &mut StreamJson, line: Assistant) -> Option<Word> {
     if line.parent_tool_use_id.is_some() {
         return None;
@@ -126,7 +126,7 @@ fn text(message: &Message) -> String {
     blocks.filter_map(|block| block.text.as_deref()).collect()
 }
 
-/// What a tool gave back, if it plans ahead.
+/// Handles a tool's result, if the tool plans ahead.
 fn planned(state: &mut StreamJson, line: &User) -> Option<Word> {
     state.plans.heard(line.tool_use_result.as_ref()?);
     Some(Word::Work(state.works()))
@@ -136,7 +136,7 @@ fn limit(state: &mut StreamJson, line: &RateLimitEvent) -> Option<Word> {
     state.limits.heard(line.rate_limit_info.as_ref()?).map(Word::Limit)
 }
 
-/// It asks a person, or for something that nobody offers.
+/// Claude Code asks a person, or asks for something that pinfold does not offer.
 fn asks_for(state: &mut StreamJson, asked: &ControlRequest, line: &[u8], see: &View<'_>) -> Option<Word> {
     let key = asked.request_id.as_deref()?;
     match asked.request.as_ref() {
@@ -155,7 +155,8 @@ fn taken_back(line: ControlRequest) -> Option<Word> {
     line.request_id.map(Word::TakesBack)
 }
 
-/// An answer to us. Only that to the handshake means anything; an interrupt is followed by the end of the turn.
+/// Handles an answer to us. Only the one to the handshake matters; an interrupt is followed by the end of the
+/// turn.
 fn answered(state: &StreamJson, line: &ControlResponse) -> Option<Word> {
     let response = line.response.as_ref()?;
     if response.subtype.as_deref() == Some("error") {

@@ -1,11 +1,11 @@
-//! Usage limits: each change is told once.
+//! Usage limits: each change is reported once.
 
 use super::wire::RateLimit;
 use crate::observation::{Limit, Reach};
 use pinfold_core::Wall;
 use serde::{Deserialize, Serialize};
 
-/// What was told last.
+/// What was last reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Limits(Option<Told>);
@@ -19,7 +19,7 @@ struct Told {
 }
 
 impl Limits {
-    /// It says how near a limit is.
+    /// Claude Code says how near a limit is.
     pub(crate) fn heard(&mut self, info: &RateLimit) -> Option<Limit> {
         let reach = reach(info)?;
         let until = info.resets_at.map(|seconds| seconds.saturating_mul(1000));
@@ -36,7 +36,7 @@ impl Limits {
         if known { None } else { self.tell(hit) }
     }
 
-    /// A turn went well, so that the next one that is refused is told again.
+    /// A turn went well, so the next refused one is reported again.
     pub(crate) fn passed(&mut self) {
         self.0.take_if(|told| told.reach == Reach::Reached);
     }
@@ -54,7 +54,7 @@ impl Limits {
 
 fn reach(info: &RateLimit) -> Option<Reach> {
     match info.status.as_deref()? {
-        // What is over the limit is paid for.
+        // Usage over the limit is paid for.
         "rejected" if info.is_using_overage == Some(true) => Some(Reach::Near),
         "rejected" => Some(Reach::Reached),
         "allowed_warning" => Some(Reach::Near),

@@ -1,14 +1,14 @@
-//! `stream-json`: the JSON lines of Claude Code, both ways, as `docs/design/015-claude.md` has measured them.
+//! `stream-json`: Claude Code's JSON lines, both ways, as measured in `docs/design/015-claude.md`.
 //!
 //! To the agent:
 //!
 //! | line | when |
 //! |---|---|
-//! | `control_request` `initialize`, `request_id` `pinfold-N` | the handshake; its answer is "ready" |
+//! | `control_request` `initialize`, `request_id` `pinfold-N` | the handshake; its answer means "ready" |
 //! | `user` with `uuid` | a message; every delivery has a [`uuid`] of its own, because one that the transcript knows is swallowed |
-//! | `control_response` | to its `control_request` `can_use_tool`; to any other: not offered |
-//! | `control_request` `interrupt` | end the turn, live on |
-//! | end of input | leave, after the turn under way and all background tasks |
+//! | `control_response` | to its `control_request` `can_use_tool`; any other is refused |
+//! | `control_request` `interrupt` | end the turn, keep running |
+//! | end of input | leave, after the current turn and all background tasks |
 //!
 //! N is the number of the word in this run. From the agent:
 //!
@@ -18,13 +18,13 @@
 //! | `command_lifecycle` `queued`, `started` | it has the message; its turn began |
 //! | `command_lifecycle` `completed`, `cancelled` without a result, then `idle` | it did not work on that message |
 //! | `system/init` | a turn begins: `user_message_uuids` says whose, none is its own; `session_id` is the vendor session |
-//! | `result` | the end of the turns that it names in `user_message_uuids`; without any it ends a turn of its own |
+//! | `result` | the end of the turns named in `user_message_uuids`; if it names none, the end of a turn of its own |
 //! | `assistant` | text of the answer, or with `error` why the turn is about to fail |
-//! | `control_request` `can_use_tool`, `control_cancel_request` | it asks a person, and does not any more |
+//! | `control_request` `can_use_tool`, `control_cancel_request` | it asks a person, or withdraws that |
 //! | `system/background_tasks_changed`, results of its tools that plan ahead | whether work of its own is under way |
 //! | `rate_limit_event` | how near a usage limit is, and when it resets |
 //!
-//! All else is passed over. Fields of a type that is not expected are as if they were missing.
+//! All other lines are skipped. A field of an unexpected type counts as missing.
 
 mod asks;
 mod ends;

@@ -1,28 +1,28 @@
-//! What Claude Code means to do later by itself: its tools that plan ahead say when, and nothing else does. Until then it must
-//! not be ended, because what is planned ends with the process.
+//! What Claude Code plans to do later by itself; only its planning tools say when. Until then it must not be
+//! ended, because its plans end with the process.
 
 use super::wire::ToolResult;
 use pinfold_core::Wall;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// More are not kept.
+/// No more are kept.
 const MOST: usize = 64;
-/// So long may the id of one be; those seen have 8 bytes.
+/// Longest id of a plan in bytes; those seen have 8.
 const LONGEST_ID: usize = 256;
-/// The one that has no id, of which there is at most one.
+/// The plan without an id, of which there is at most one.
 const WAKEUP: &str = "";
-/// A plan that is over by so much did not come true.
+/// A plan overdue by this much did not come true.
 const OVERDUE_MS: i64 = 10 * 60 * 1000;
-/// It may begin a moment before its time.
+/// A plan may begin a moment before its time.
 const EARLY_MS: i64 = 1000;
 
-/// What is planned, by its id.
+/// The plans by their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Plans(BTreeMap<String, Plan>);
 
-/// When, and whether again and again.
+/// When a plan is due, and whether it recurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Plan {
     at: i64,
@@ -34,10 +34,10 @@ impl Plans {
         self.0.is_empty()
     }
 
-    /// A tool gave something back.
+    /// Handles the result of a tool.
     pub(crate) fn heard(&mut self, result: &ToolResult) {
         match (result.scheduled_for.map(whole), result.next_fire_at.map(whole), &result.id) {
-            // The time zero is how a loop ends.
+            // A loop ends by scheduling time zero.
             (Some(0), _, _) => {
                 self.0.remove(WAKEUP);
             }
@@ -45,7 +45,7 @@ impl Plans {
             (None, Some(at), Some(id)) => {
                 self.add(id, Plan { at, recurring: result.recurring.unwrap_or_default() });
             }
-            // What names a plan and no time has taken it back.
+            // A result that names a plan but no time has cancelled it.
             (None, None, Some(id)) => {
                 self.0.remove(id);
             }
@@ -64,13 +64,13 @@ impl Plans {
         self.0.retain(|_, plan| plan.recurring || plan.at > now.0.saturating_add(EARLY_MS));
     }
 
-    /// Forgets what did not come true.
+    /// Forgets plans that did not come true.
     pub(crate) fn forget(&mut self, now: Wall) {
         self.0.retain(|_, plan| plan.recurring || plan.at > now.0.saturating_sub(OVERDUE_MS));
     }
 }
 
-/// A time in whole milliseconds; it is given with parts of them.
+/// Returns a time in whole milliseconds; it may be given with fractions.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a time that does not fit becomes the last one that does"

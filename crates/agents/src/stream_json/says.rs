@@ -1,4 +1,4 @@
-//! What is written to Claude Code. A line that is not JSON would end it.
+//! What is written to Claude Code. It exits on a line that is not JSON.
 
 use super::asks;
 use super::state::{INITIALIZE, StreamJson, request_id};
@@ -9,7 +9,7 @@ use crate::translate::{Spoken, View};
 use crate::turn::Delivery;
 use serde_json::{Value, json};
 
-/// The bytes of an intent.
+/// Returns the bytes that express an intent.
 pub(crate) fn say(
     state: &StreamJson,
     number: u64,
@@ -43,7 +43,7 @@ fn answer(state: &StreamJson, reply: &Reply, see: &View<'_>) -> Option<Value> {
     Some(json!({ "type": "control_response", "response": response }))
 }
 
-/// Nobody offers what it asked for; it would wait for ever.
+/// Refuses a request that pinfold does not offer; Claude Code would wait forever.
 fn refusal(key: &str) -> Value {
     let response = json!({ "subtype": "error", "request_id": key, "error": "not offered" });
     json!({ "type": "control_response", "response": response })

@@ -1,10 +1,10 @@
-//! What a turn cost. What Claude Code counts over the whole session is told as such; of the turn it says itself what came
-//! since the last result, which holds after a resume too.
+//! What a turn cost. Counts over the whole session are reported as such; for the turn, Claude Code itself
+//! says what came since the last result, which also holds after a resume.
 
 use super::wire::{Ending, ModelUsage, Tokens};
 use crate::turn::{Spent, Usage};
 
-/// What the turn that ends here cost.
+/// Returns the cost of the turn that ends here.
 pub(crate) fn usage(ending: &Ending, model: Option<&str>, context: Option<u64>) -> Usage {
     let nothing =
         Spent { input_tokens: Some(0), output_tokens: Some(0), cached_tokens: Some(0), cost_usd: Some(0.0) };
@@ -24,7 +24,7 @@ pub(crate) fn usage(ending: &Ending, model: Option<&str>, context: Option<u64>) 
     }
 }
 
-/// How many tokens of its context a message took.
+/// Returns how many tokens of context a message took.
 pub(crate) fn context(tokens: &Tokens) -> Option<u64> {
     let read = of_tokens(tokens);
     Some(read.input_tokens?.saturating_add(read.output_tokens.unwrap_or(0)))
@@ -40,7 +40,7 @@ fn of_tokens(tokens: &Tokens) -> Spent {
     }
 }
 
-/// All that was read counts, from the vendor's cache or not.
+/// Adds the cached tokens: everything read counts, cached or not.
 fn with(input: u64, cached: [Option<u64>; 2]) -> u64 {
     cached.into_iter().flatten().fold(input, u64::saturating_add)
 }

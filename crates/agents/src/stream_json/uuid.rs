@@ -1,11 +1,11 @@
 //! The id under which Claude Code knows a delivery.
 //!
-//! It follows from the message and the number of the delivery alone, so that a fold finds it again whoever said it. That
-//! must never change: an agent that an older daemon spoke to still names the old ids.
+//! It follows only from the message and the delivery's number, so a fold finds it again whichever daemon said
+//! it. It must never change: an agent that an older daemon spoke to still names the old ids.
 
 use crate::turn::Delivery;
 
-/// The id of a delivery: a UUID of version 8, whose bits are the maker's own.
+/// Returns the id of a delivery: a UUID of version 8, whose bits the maker chooses.
 pub(crate) fn of(delivery: Delivery) -> String {
     let (high, low) = halves(delivery.message.0);
     let first = mixed(high ^ mixed(low ^ mixed(delivery.delivery)));
@@ -27,7 +27,7 @@ fn halves(id: u128) -> (u64, u64) {
     (u64::try_from(id >> 64 & low).unwrap_or_default(), u64::try_from(id & low).unwrap_or_default())
 }
 
-/// One step of splitmix64: each number has one outcome, and near ones have outcomes that are far apart.
+/// One step of splitmix64: a bijection that maps nearby numbers far apart.
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

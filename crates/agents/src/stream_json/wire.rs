@@ -1,5 +1,6 @@
-//! The lines of Claude Code, as far as they are read: first which one it is, then its own fields. Each field is read by
-//! itself: one of another type is as if it were missing, and fields that are not named here cost nothing.
+//! The fields of Claude Code's lines that pinfold reads: first the kind of a line, then its own fields. Each
+//! is read separately: a field of another type counts as missing, and fields that are not named here cost
+//! nothing.
 
 use crate::json::lenient;
 pub(crate) use crate::json::read;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Which line it is.
+/// The kind of a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Head {
@@ -17,7 +18,7 @@ pub(crate) struct Head {
     pub(crate) subtype: Option<String>,
 }
 
-/// `command_lifecycle`: what becomes of a message.
+/// `command_lifecycle`: the progress of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Lifecycle {
@@ -25,7 +26,7 @@ pub(crate) struct Lifecycle {
     pub(crate) command_uuid: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) state: Option<String>,
-    /// There is one if it was not sent to it, but planned by itself.
+    /// Present if Claude Code planned the message itself.
     #[serde(deserialize_with = "lenient")]
     pub(crate) wakeup_source: Option<String>,
 }
@@ -66,7 +67,7 @@ pub(crate) struct System {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Assistant {
-    /// There is one if an agent below it speaks.
+    /// Present if a subagent speaks.
     #[serde(deserialize_with = "lenient")]
     pub(crate) parent_tool_use_id: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -95,7 +96,7 @@ pub(crate) struct Block {
     pub(crate) text: Option<String>,
 }
 
-/// Tokens, as the vendor's interface counts them.
+/// Tokens, as the vendor's API counts them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Tokens {
@@ -109,7 +110,7 @@ pub(crate) struct Tokens {
     pub(crate) output_tokens: Option<u64>,
 }
 
-/// `user`: what a tool gave back, as far as it plans ahead.
+/// `user`: a tool's result, as far as it plans ahead.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct User {
@@ -120,7 +121,7 @@ pub(crate) struct User {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ToolResult {
-    /// That of a plan, where there is a time, or where one is taken back.
+    /// Id of the plan, if there is a time, or if the plan is cancelled.
     #[serde(deserialize_with = "lenient")]
     pub(crate) id: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -196,7 +197,7 @@ pub(crate) struct RateLimitEvent {
 pub(crate) struct RateLimit {
     #[serde(deserialize_with = "lenient")]
     pub(crate) status: Option<String>,
-    /// In seconds.
+    /// Seconds since the Unix epoch.
     #[serde(deserialize_with = "lenient")]
     pub(crate) resets_at: Option<i64>,
     #[serde(deserialize_with = "lenient")]
@@ -226,7 +227,7 @@ pub(crate) struct ControlRequest {
     pub(crate) request: Option<Asked>,
 }
 
-/// What it asks.
+/// What Claude Code asks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {

@@ -26,7 +26,7 @@ const ACP: Tongue = Tongue {
     in_short,
 };
 
-/// What only a recording says: it loads what pinfold resumes, and answers a request beside the cancel.
+/// What only a recording says: it loads what pinfold resumes, and answers a request besides cancelling.
 fn unsaid(fold: &Fold, line: &Value) -> Option<Label> {
     match line["method"].as_str() {
         Some("session/load") => {
@@ -58,7 +58,7 @@ fn acp() -> Setup {
     setup(Protocol::Acp)
 }
 
-/// A recording as a run; one that loads a session was started for it.
+/// Plays a recording as a run; one that loads a session was started for that session.
 fn run(recording: &Recording) -> Told {
     let ins = recording.lines.iter().filter(|line| line.direction == "in");
     let loaded = ins.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
@@ -84,7 +84,7 @@ fn every_recording_conforms() {
     assert!(count > 90, "the recordings are there");
 }
 
-/// Errors that codex-acp answers as if the turn had gone well.
+/// Errors that codex-acp reports as if the turn had gone well.
 #[test]
 fn an_error_that_looks_done_is_failed() {
     let rows = [
@@ -129,12 +129,12 @@ fn ready() -> Story {
     initialized(&json!({})).said(Label::Handshake(2)).line(answer(2, &json!({ "sessionId": "s-1" })))
 }
 
-/// One with the first message said.
+/// The same, after the first message was said.
 fn prompted() -> Story {
     ready().prompt(1, 1)
 }
 
-/// What is observed after the handshake, but for activity and beginnings.
+/// Returns what is observed after the handshake, without activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     conforms(&acp(), story, &mut Dice(3));
     let told = ends(&observed(&acp(), story));
@@ -365,7 +365,7 @@ fn what_nobody_offers_is_refused_even_in_the_handshake() {
     assert_eq!(fold.wants(), Some(Intent::Handshake { step: 1000 }));
     let line = &said(&fold, &Intent::Handshake { step: 1000 })[0];
     assert_eq!((&line["id"], &line["error"]["code"]), (&"q1".into(), &(-32601).into()));
-    // The handshake goes first.
+    // The handshake comes first.
     let both = early.line(answer(1, &json!({ "protocolVersion": 1 })));
     assert_eq!(folded(&acp(), &both).0.wants(), Some(Intent::Handshake { step: 2 }));
     let story = prompted().line(reads("q1")).line(reads("q2"));
@@ -475,7 +475,7 @@ fn why_an_agent_was_told_to_leave_is_known_when_it_ends_with_0() {
         let story = initialized(&can).said(Label::Handshake(step)).line(failed(2, &error));
         conforms(setup, &story, &mut Dice(3));
         let fold = folded(setup, &story).0;
-        // Whoever reads the cursor knows it too.
+        // A fold resumed from the cursor knows it too.
         let again = Fold::resume(fold.run(), &fold.cursor()).0;
         assert_eq!(again.gave_up(), fold.gave_up());
         fold.gave_up()
@@ -486,7 +486,7 @@ fn why_an_agent_was_told_to_leave_is_known_when_it_ends_with_0() {
         refused(&known, 3, json!({ "code": -32002, "message": "not found" })),
         Some(GaveUp::UnknownSession)
     );
-    // The vendor's servers say nothing of the session, and a session that is new cannot be unknown.
+    // The vendor's servers say nothing of the session, and a new session cannot be unknown.
     assert_eq!(refused(&known, 3, json!({ "code": 503, "message": "later" })), Some(GaveUp::Refused));
     assert_eq!(refused(&acp(), 2, unknown), Some(GaveUp::Refused));
     assert_eq!(refused(&acp(), 2, json!({ "code": -32000, "message": "log in" })), Some(GaveUp::Login));

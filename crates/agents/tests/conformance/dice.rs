@@ -1,4 +1,4 @@
-//! Chance that is the same everywhere.
+//! Pseudo-random numbers that are the same everywhere.
 
 /// splitmix64.
 pub(crate) struct Dice(pub(crate) u64);

@@ -1,5 +1,5 @@
-//! Claude Code as others drove it: recordings in which messages have no ids of ours, or none at all. What each line means is
-//! kept, too; and noise of every kind that an agent may print.
+//! Claude Code driven by other clients: recordings in which messages have ids that are not ours, or none. The
+//! meaning of each line is kept as well; and noise of every kind that an agent may print.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, each, ends, label, observed, setup, short};
@@ -13,7 +13,7 @@ fn of_others() -> impl Iterator<Item = Recording> {
     all().filter(|recording| recording.agent == "claude")
 }
 
-/// What a line was that another client said.
+/// Returns the label of a line that another client said.
 fn said(line: &Recorded, story: &Story) -> Label {
     let text: Value = serde_json::from_str(&line.text).unwrap_or_default();
     match (text["type"].as_str(), text["request"]["subtype"].as_str()) {
@@ -70,7 +70,7 @@ fn every_recording_conforms_with_what_was_said_in_it() {
     }
 }
 
-/// What is told after the handshake, but for activity and beginnings.
+/// Returns what is observed after the handshake, without activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     let claude = setup(Protocol::StreamJson);
     conforms(&claude, story, &mut Dice(5));

@@ -1,16 +1,16 @@
-//! Lines that are long, and answers that are.
+//! Long lines and long answers.
 
 use crate::kit::{Story, folded, observed, resumes_anywhere, setup, short};
 use pinfold_agents::{LONGEST_LINE, Label, Protocol};
 
-/// Output comes in entries of at most so many bytes.
+/// Output comes in entries of at most this many bytes.
 const ENTRY: usize = 64 << 10;
 
 fn greeted() -> Story {
     Story::new().said(Label::Handshake(1)).line(r#"{"type":"hello","id":1}"#).prompt(5, 7)
 }
 
-/// An end with an answer, so long in all.
+/// Returns an end with an answer, this long in all.
 fn ended(length: usize) -> String {
     let begin = r#"{"type":"ended","id":2,"answer":""#;
     format!("{begin}{}\"}}", "x".repeat(length - begin.len() - 2))

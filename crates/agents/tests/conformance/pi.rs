@@ -59,7 +59,7 @@ fn ready() -> Story {
 const START: &str = r#"{"type":"agent_start"}"#;
 const END: &str = r#"{"type":"agent_end","messages":[]}"#;
 
-/// One in the middle of its first turn.
+/// A story in the middle of its first turn.
 fn working() -> Story {
     ready().prompt(1, 1).line(r#"{"id":"2","type":"response","success":true}"#).line(START)
 }

@@ -1,5 +1,5 @@
-//! Recordings of agents that number their requests, replayed as runs of pinfold: what was said is said by the fold, too, and must
-//! be the same; answers are to the numbers that it has here.
+//! Recordings of agents that number their requests, replayed as runs of pinfold: the fold must say the same
+//! as was said in the recording; answers are renumbered to match.
 
 use crate::kit::{Story, each, folded, prompt, short};
 use crate::recordings::{Recorded, Recording, all};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// How the lines of a protocol are recognised.
 pub(crate) struct Tongue {
-    /// What stays of a line of ours when it is compared.
+    /// Reduces a line of ours to what is compared.
     pub(crate) same: fn(&mut Value),
     /// The text of a prompt.
     pub(crate) prompt: fn(&Value) -> Option<&str>,
@@ -25,7 +25,7 @@ pub(crate) struct Told {
     pub(crate) story: Story,
     lines: Vec<String>,
     setup: Setup,
-    /// Our numbers, by the ids that the recording has.
+    /// Our numbers, by the recording's ids.
     numbers: BTreeMap<String, u64>,
     prompts: u64,
 }
@@ -77,7 +77,7 @@ impl Told {
         }
     }
 
-    /// What a recorded line of ours is; none for one that was said together with the last.
+    /// Returns the label of a recorded line of ours; `None` for one that was said together with the last.
     fn label(&mut self, tongue: &Tongue, number: u64, text: &mut Value) -> Option<Label> {
         let (fold, observed) = folded(&self.setup, &self.story);
         let mut intents: Vec<Intent> = fold.wants().into_iter().chain([Intent::Interrupt]).collect();
@@ -124,7 +124,7 @@ impl Told {
         };
     }
 
-    /// Asks whether a turn that failed is over, as a daemon does: an agent that tries again says so before it answers.
+    /// Asks whether a failed turn is over, as a daemon does: an agent that retries says so before it answers.
     fn checks(&mut self, tongue: &Tongue, next: Option<&Recorded>) {
         let Some(answer) = tongue.checked else { return };
         let (fold, _) = folded(&self.setup, &self.story);
@@ -150,7 +150,7 @@ impl Told {
     }
 }
 
-/// The answers that a request may have got.
+/// Returns the answers that a request may have got.
 fn replies(observation: &Observation) -> Vec<Intent> {
     let Observation::RequestOpened(request) = observation else { return Vec::new() };
     let verdicts = [(Verdict::Allow, false), (Verdict::Allow, true), (Verdict::Deny, false)];

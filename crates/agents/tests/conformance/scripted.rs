@@ -1,4 +1,4 @@
-//! The rules that hold for every protocol, played by the one of the tests.
+//! The rules that hold for every protocol, played in the tests' own protocol.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
@@ -15,7 +15,7 @@ fn greeted() -> Story {
     Story::new().said(Label::Handshake(1)).line(r#"{"type":"hello","id":1}"#)
 }
 
-/// What is observed after the handshake, in short.
+/// Returns what is observed after the handshake, in short.
 fn after(story: &Story) -> Vec<String> {
     let all = short(&observed(&scripted(), story));
     conforms(&scripted(), story, &mut Dice(3));
@@ -34,7 +34,7 @@ fn a_handshake_is_wanted_step_by_step_until_the_agent_is_ready() {
     story = story.said(Label::Handshake(1));
     let (fold, _) = folded(&scripted(), &story);
     assert_eq!(fold.wants(), None);
-    // An answer to a step that was not the last one said counts for nothing.
+    // An answer to a step that is not the last one said is ignored.
     story = story.line(r#"{"type":"hello","id":7}"#).line(r#"{"type":"hello","id":1,"more":true}"#);
     let (fold, told) = folded(&scripted(), &story);
     assert_eq!(short(&told).last().unwrap(), "wants handshake 2");
@@ -61,7 +61,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
             &[r#"{"type":"taken","id":2}"#, r#"{"type":"began","id":2}"#, done],
             &["taken 7", "began 7", "done 7 \"yes\""],
         ),
-        // What ended was taken.
+        // A turn that ended was taken.
         (&[done], &["taken 7", "done 7 \"yes\""]),
         (
             &[done, done],
@@ -71,7 +71,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
                 "note: the agent ended the turn \"2\", which is not under way: ignored",
             ],
         ),
-        // A late end of an earlier turn, and one of a turn that never was.
+        // A late end of an earlier turn, and one of a turn that never existed.
         (
             &[r#"{"type":"ended","id":1}"#],
             &["note: the agent ended the turn \"1\", which is not under way: ignored"],

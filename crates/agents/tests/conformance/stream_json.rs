@@ -1,4 +1,4 @@
-//! Claude Code: what its recordings say, and that all that was said to it in them is what would be said today.
+//! Claude Code: what its recordings say, and that pinfold would still say all that was said to it in them.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
@@ -18,7 +18,7 @@ struct Told {
     lines: Vec<(String, Vec<String>)>,
 }
 
-/// Folds a recording line by line. What was said is said by the fold, too: it must be the same.
+/// Folds a recording line by line. The fold must say the same as the recording.
 fn told(recording: &Recording) -> Told {
     let begin = vec![("begin".to_owned(), Vec::new())];
     let mut told = Told { story: Story::beginning(recording.began()), lines: begin };
@@ -47,7 +47,8 @@ fn told(recording: &Recording) -> Told {
     told
 }
 
-/// What was said by a recorded line, after this story. A second answer to a request is one that pinfold would not give.
+/// Returns the label of a recorded line, after this story. A second answer to a request is one that pinfold
+/// would not give.
 fn said(story: &Story, line: &Recorded) -> Label {
     let (fold, observed) = folded(&claude(), story);
     let text: Value = serde_json::from_str(&line.text).unwrap();
@@ -64,12 +65,12 @@ fn said(story: &Story, line: &Recorded) -> Label {
     }
 }
 
-/// The deliveries that a recorded prompt may be.
+/// Returns the deliveries that a recorded prompt may be.
 fn prompts(text: &str) -> impl Iterator<Item = Intent> {
     (1..10).map(move |number| prompt(u128::from(number), number, text))
 }
 
-/// The answers that a request may have got.
+/// Returns the answers that a request may have got.
 fn replies(observation: &Observation) -> Vec<Intent> {
     let Observation::RequestOpened(request) = observation else { return Vec::new() };
     let reply = |verdict, words: Option<&str>, always| {
@@ -85,7 +86,7 @@ fn replies(observation: &Observation) -> Vec<Intent> {
     ]
 }
 
-/// What only a recording says: to find out what comes of it.
+/// Labels what only a recording says, to find out what comes of it.
 fn unsaid(fold: &Fold, text: &Value) -> Label {
     match (text["type"].as_str(), text["request"]["subtype"].as_str()) {
         (Some("control_response"), _) => {}
@@ -107,7 +108,7 @@ fn uuid(number: u64) -> Value {
     serde_json::from_slice::<Value>(&said.bytes).unwrap()["uuid"].clone()
 }
 
-/// A recorded line, short enough to be read.
+/// Returns a recorded line, short enough to read.
 pub(crate) fn in_short(line: &Recorded) -> String {
     let Ok(value) = serde_json::from_str::<Value>(&line.text) else {
         return format!("{} {}", line.direction, line.text);
@@ -156,12 +157,12 @@ pub(crate) fn greeted() -> Story {
     Story::new().said(Label::Handshake(1)).line(hello.to_string())
 }
 
-/// One with the first message said.
+/// The same, after the first message was said.
 pub(crate) fn prompted() -> Story {
     greeted().prompt(1, 1)
 }
 
-/// What is observed after the handshake, but for activity and beginnings.
+/// Returns what is observed after the handshake, without activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     conforms(&claude(), story, &mut Dice(3));
     let told = ends(&observed(&claude(), story));
@@ -197,7 +198,7 @@ fn a_message_is_delivered_by_proof_and_done_only_by_a_result_that_names_it() {
         (&[result(&[], &json!({ "result": "mine" }))], &["done own \"mine\" for 0+0 in all"]),
         (&[result(&[2], &json!({}))], &[&late(uuid(2).as_str().unwrap())]),
         (&[done.clone(), done.clone()], &["taken 1", "done 1 \"yes\" for 0+0 in all", &late("2")]),
-        // Without work it ends nothing but a command of its own.
+        // Without work it ends only a command of Claude Code's own.
         (&[result(&[1], &json!({ "num_turns": 0 }))], &[empty]),
         (&[result(&[], &json!({ "num_turns": 0, "local_command": "clear" }))], &["done own for 0+0 in all"]),
         (
@@ -234,7 +235,7 @@ fn a_message_that_was_swallowed_fails_when_the_agent_is_idle_and_not_before() {
     let text = "Claude Code did not work on this message, and says that it is done with it";
     let failed = format!("failed (Other: {text}) 1");
     assert_eq!(after(&swallowed.clone().line(IDLE)), ["taken 1", &failed]);
-    // A result that comes after all counts.
+    // A late result still counts.
     let done = swallowed.line(result(&[1], &json!({}))).line(IDLE);
     assert_eq!(after(&done), ["taken 1", "done 1 for 0+0 in all"]);
     let cancelled = prompted().said(Label::Interrupt).line(lifecycle(1, "cancelled")).line(IDLE);

@@ -1,12 +1,13 @@
-//! The bridge: gives an agent that listens at a socket the standard streams that a shim keeps.
+//! The bridge: connects an agent that listens on a socket to the standard streams that a shim keeps.
 //!
-//! Codex serves several clients only at a socket, where it speaks JSON in messages of WebSocket; a shim keeps lines. So such a run is
-//! two processes. The one that the shim started becomes the agent itself: its pid is the run's. Its child is the bridge,
-//! which connects to the socket and passes lines on, whatever they say.
+//! Codex serves several clients only on a socket, where it speaks JSON in WebSocket messages; a shim keeps
+//! lines. So such a run is two processes. The one that the shim started becomes the agent itself: its pid is
+//! the run's. Its child is the bridge, which connects to the socket and passes lines on, whatever they say.
 //!
-//! Neither outlives the other. When the agent ends, the run does, and the shim ends the bridge with the rest of the tree. When the bridge
-//! ends, the kernel kills the agent: the agent's standard input is a pipe to the bridge that signals its owner when
-//! it is hung up. At the end of the shim's words the bridge asks the agent to leave, and stays until it has.
+//! Neither outlives the other. When the agent ends, so does the run, and the shim ends the bridge with the
+//! rest of the tree. When the bridge ends, the kernel kills the agent: the agent's standard input is a pipe
+//! to the bridge that signals its owner on hangup. When the shim closes its input, the bridge asks the agent
+//! to leave, and stays until it has.
 
 mod web_socket;
 
@@ -27,22 +28,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use web_socket::{Receiver, Sender};
 
-/// The word that makes a shim's program an agent with its bridge: the socket and the agent's words follow.
+/// The word that makes a shim's program an agent with its bridge; the socket and the agent's words follow.
 pub const BRIDGE: &str = "--bridge";
-/// The word for the bridge itself: the agent's pid and the socket follow.
+/// The word that starts the bridge itself; the agent's pid and the socket follow.
 const SPAN: &str = "--span";
-/// As lists of processes show it.
+/// The process name in process lists.
 const NAME: &str = "pinfold-bridge";
-/// The agent makes its socket within some 0.2 s; nothing tells when.
+/// The agent creates its socket within about 0.2 s; nothing announces it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// The first request to leave waits for the turn under way, the next one does not. Two at once would be one.
+/// The agent's first request to leave waits for the current turn, the next one does not. Two at once would
+/// count as one.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// An agent that has hung up takes some 0.1 s to end.
+/// An agent that has hung up takes about 0.1 s to end.
 const LEAVES_WITHIN: Duration = Duration::from_secs(3);
-/// As much is read from the shim at once, and is one frame.
+/// The most that is read from the shim at once; it becomes one frame.
 const PIECE: usize = 64 << 10;
 
-/// What a program's words ask for, if it is one of the two. A shim's name is its last word, whatever it is.
+/// Does what the program's words ask for, if they are one of the two. A shim's name is its last word,
+/// whatever it is.
 pub(crate) fn asked(words: &[OsString]) -> Option<ExitCode> {
     let at = words.iter().take(3).position(|word| word == BRIDGE || word == SPAN)?;
     let ended = match &words[at + 1..] {
@@ -54,13 +57,13 @@ pub(crate) fn asked(words: &[OsString]) -> Option<ExitCode> {
     };
     let Err(error) = ended else { return Some(ExitCode::SUCCESS) };
     eprintln!("error: the bridge to the agent's socket: {error}");
-    // As a shell says it of a program that it cannot start.
+    // The code a shell uses for a program that it cannot start.
     Some(ExitCode::from(127))
 }
 
-/// Starts the bridge, and becomes the agent; what is returned is why it could not.
+/// Starts the bridge, and becomes the agent; returns only if that fails, with the reason.
 fn become_agent(socket: &Path, program: &OsString, words: &[OsString]) -> io::Result<io::Error> {
-    // One that was killed leaves its socket behind; the session's lock says that nobody listens there.
+    // A killed agent leaves its socket behind; the session's lock shows that nothing listens there.
     match std::fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -70,13 +73,13 @@ fn become_agent(socket: &Path, program: &OsString, words: &[OsString]) -> io::Re
     rustix::io::fcntl_setfd(&tie, FdFlags::empty())?;
     let me = rustix::process::getpid().as_raw_nonzero().to_string();
     let mut bridge = Command::new("/proc/self/exe");
-    // Whatever word made this program a shim makes it one again.
+    // The same words that made this program a shim are passed on.
     bridge.args(std::env::args_os().skip(1).take_while(|word| word != BRIDGE));
     bridge.arg0(NAME).args([OsString::from(SPAN), me.into(), socket.into()]);
     bridge.spawn()?;
     drop(tie);
     let errors = io::stderr().as_fd().try_clone_to_owned()?;
-    // Only what came through the socket is the agent's word.
+    // Only what comes through the socket is the agent's output.
     Ok(Command::new(program).args(words).stdin(hangs_up).stdout(errors).exec())
 }
 
@@ -84,21 +87,22 @@ fn become_agent(socket: &Path, program: &OsString, words: &[OsString]) -> io::Re
 fn span(agent: &OsString, socket: &Path) -> io::Result<()> {
     let agent = agent.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
     let agent = agent.ok_or(Errno::INVAL)?;
-    // A stop is meant for the agent: the bridge stays to hear what it says to it.
+    // A stop is meant for the agent: the bridge stays to pass on the agent's reaction.
     let _kept = signals::Signals::take(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
     _ = rustix::thread::set_name(&CString::new(NAME)?);
     let connection = connect(agent, socket)?;
     let (receiver, sender) = web_socket::open(connection)?;
     let sender = Arc::new(Mutex::new(sender));
     let says = Arc::clone(&sender);
-    // It ends with the process: it waits for words that nobody would hear.
+    // The thread ends with the process; it may be waiting for words that come too late.
     std::thread::spawn(move || match say(&says) {
         Ok(()) => ask_to_leave(agent),
-        // The agent does not listen any more, so that it is of no use.
+        // The agent no longer listens, so it is of no use.
         Err(_) => locked(&says).hang_up(),
     });
     hear(receiver, &sender)?;
-    // It hangs up before it ends. What it does in between is its own, unless it takes too long for that.
+    // The agent hangs up before it ends. What it does in between is its own business, unless it takes too
+    // long.
     await_end(agent)
 }
 
@@ -121,12 +125,12 @@ fn connect(agent: Pid, path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Whether the agent is still the parent of this process.
+/// Returns whether the agent is still the parent of this process.
 fn lives(agent: Pid) -> bool {
     rustix::process::getppid() == Some(agent)
 }
 
-/// Passes on what the shim says, up to its end.
+/// Passes on what the shim says, until its end.
 fn say(sender: &Mutex<Sender>) -> io::Result<()> {
     let mut words = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut bytes = vec![0; PIECE];
@@ -143,7 +147,7 @@ fn say(sender: &Mutex<Sender>) -> io::Result<()> {
     }
 }
 
-/// Passes on what the agent says, up to its end.
+/// Passes on what the agent says, until its end.
 fn hear(mut receiver: Receiver, sender: &Mutex<Sender>) -> io::Result<()> {
     let out: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
     let mut out = File::from(out);
@@ -155,7 +159,7 @@ fn locked(sender: &Mutex<Sender>) -> std::sync::MutexGuard<'_, Sender> {
     sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Asks the agent to leave until it has: then this process ends, too.
+/// Asks the agent to leave until it has; then this process ends too.
 fn ask_to_leave(agent: Pid) {
     while lives(agent) {
         _ = rustix::process::kill_process(agent, Signal::TERM);

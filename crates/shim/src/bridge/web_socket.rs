@@ -1,4 +1,4 @@
-//! As much of WebSocket (RFC 6455) as a client on this machine needs: messages of text are lines, pings are answered.
+//! The part of WebSocket (RFC 6455) that a local client needs: text messages are lines, pings are answered.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -10,27 +10,29 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
-/// The last piece of its message.
+/// Marks the last frame of a message.
 const LAST: u8 = 0x80;
-/// A client's bytes are masked, so that no proxy takes them for something else. There is none here: with zeroes they stay as they are.
+/// A client masks its bytes so that no proxy misreads them. There is no proxy here, and a mask of zeroes
+/// leaves them as they are.
 const MASKED: u8 = 0x80;
 const MASK: [u8; 4] = [0; 4];
-/// What is not data may have so many bytes.
+/// Most bytes in a control frame.
 const LONGEST_CONTROL: u64 = 125;
-/// More is not read of the answer to the handshake.
+/// Only this much of the handshake's answer is read.
 const LONGEST_HEAD: u64 = 16 << 10;
 
-/// What comes from the other side.
+/// The receiving side.
 pub(super) struct Receiver(BufReader<UnixStream>);
 
-/// What goes there.
+/// The sending side.
 pub(super) struct Sender {
     to: UnixStream,
     /// A line has begun and not ended.
     within: bool,
 }
 
-/// Shakes hands. The key would protect from servers that are none: whoever listens here was started for it.
+/// Does the handshake. The key protects against servers that do not speak WebSocket; this one was started for
+/// it.
 pub(super) fn open(mut connection: UnixStream) -> io::Result<(Receiver, Sender)> {
     connection.write_all(
         b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -54,7 +56,7 @@ pub(super) fn open(mut connection: UnixStream) -> io::Result<(Receiver, Sender)>
 }
 
 impl Sender {
-    /// A piece of a line; with its newline it is the last one. Empty lines say nothing.
+    /// Sends a piece of a line; with its newline it is the last piece. Empty lines are skipped.
     pub(super) fn line(&mut self, piece: &[u8]) -> io::Result<()> {
         let (bytes, last) = match piece.strip_suffix(b"\n") {
             Some(bytes) => (bytes, true),
@@ -68,12 +70,12 @@ impl Sender {
         self.frame(kind | if last { LAST } else { 0 }, bytes)
     }
 
-    /// The answer to a ping.
+    /// Answers a ping.
     pub(super) fn pong(&mut self, asked: &[u8]) -> io::Result<()> {
         self.frame(PONG | LAST, asked)
     }
 
-    /// Nothing more comes or goes.
+    /// Ends the connection in both directions.
     pub(super) fn hang_up(&self) {
         _ = self.to.shutdown(Shutdown::Both);
     }
@@ -99,7 +101,8 @@ impl Sender {
 }
 
 impl Receiver {
-    /// Passes one frame on; false at the end. However long a message is, little of it is in memory.
+    /// Passes on one frame; returns false at the end. Only a little of a message is in memory, however long
+    /// it is.
     pub(super) fn pass_on(
         &mut self,
         out: &mut impl Write,
@@ -145,7 +148,7 @@ impl Receiver {
         }
     }
 
-    /// A newline within a message is a blank of its JSON: one message is one line.
+    /// A newline within a message is JSON whitespace: one message is one line.
     fn text(&mut self, mut left: u64, out: &mut impl Write) -> io::Result<()> {
         while left > 0 {
             let have = self.0.fill_buf()?;
@@ -170,7 +173,7 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    /// A sender and what it sends to.
+    /// Returns a sender and the socket that it sends to.
     fn sender() -> (Sender, UnixStream) {
         let (to, other) = UnixStream::pair().unwrap();
         (Sender { to, within: false }, other)
@@ -234,7 +237,7 @@ mod tests {
                 receiver.0.read_exact(&mut head).unwrap();
                 (head[0], receiver.length(head[1]).unwrap())
             });
-            // Nobody reads the rest.
+            // The rest is not read.
             _ = sender.line(&line);
             assert_eq!(reader.join().unwrap(), (TEXT | LAST, length.max(1) as u64));
         }

@@ -1,4 +1,4 @@
-//! What a daemon has of a shim: how one is started or found, and the connection to it.
+//! The daemon's side of a shim: how one is started or found, and the connection to it.
 
 pub mod nursery;
 mod spawn;

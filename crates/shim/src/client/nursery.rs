@@ -1,4 +1,4 @@
-//! A process from which shims are forked: it was executed and has found its way once, and none of them has to.
+//! A process from which shims are forked: it pays the cost of exec and start-up once, for all shims.
 
 use super::spawn::{Link, Opening, SpawnError, command, hand_over};
 use crate::protocol::NURSERY;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 /// Room on its command line for the names of sessions.
 const ROOM: usize = 128;
 
-/// A nursery; its process is started when the first shim is wanted, and again when it was lost.
+/// A nursery. Its process is started when the first shim is wanted, and again if it was lost.
 #[derive(Debug)]
 pub struct Nursery {
     program: PathBuf,
@@ -24,7 +24,7 @@ pub struct Nursery {
     process: Mutex<Option<Process>>,
 }
 
-/// Which process a shim was asked from: the one that does not answer is sent away, not the one after it.
+/// The process that was asked for a shim: if it does not answer, it is ended, and not its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked(u32);
 
@@ -35,17 +35,17 @@ struct Process {
 }
 
 impl Nursery {
-    /// The program and the words before a session's name, as in an [`Opening`].
+    /// Creates a nursery, with the program and the words before a session's name as in an [`Opening`].
     #[must_use]
     pub fn new(program: PathBuf, arguments: Vec<OsString>, crash_at: Option<OsString>) -> Self {
         Self { program, arguments, crash_at, process: Mutex::new(None) }
     }
 
-    /// As [`crate::client::spawn()`], with a shim that nobody has to reap. The shim is there when it has answered a
-    /// hello: a process that does not run forks none.
+    /// Like [`crate::client::spawn()`], but the caller does not have to reap the shim. The shim exists once
+    /// it has answered a hello: a process that does not run forks none.
     ///
     /// # Errors
-    /// When the program cannot be started, or the locks cannot be sent; no shim is left behind then.
+    /// The program cannot be started, or the locks cannot be sent; no shim is left behind then.
     pub fn spawn(
         &self,
         opening: &Opening,
@@ -53,13 +53,13 @@ impl Nursery {
     ) -> Result<(Asked, Link), SpawnError> {
         let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
         let asked = self.ask(&theirs.into())?;
-        // One that is given nothing to keep leaves.
+        // A shim that is given nothing to keep leaves.
         hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
         Ok((asked, Link::new(ours)))
     }
 
-    /// Has the next shim come from another process: the one that was asked does not answer. It is ended, and with
-    /// it whatever it was asked and has not done: the connection of such a shim ends.
+    /// Makes the next shim come from a new process, because the one that was asked does not answer. The old
+    /// one is ended with everything it was asked and has not done: the connection of such a shim ends.
     pub fn renew(&self, asked: Asked) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if process.as_ref().is_some_and(|known| known.asked() == asked) {
@@ -92,7 +92,7 @@ impl Nursery {
 }
 
 impl Process {
-    /// It is our child until it is dropped: no other has its pid.
+    /// It is our child until it is dropped, so no other process has its pid.
     fn asked(&self) -> Asked {
         Asked(self.child.id())
     }

@@ -1,4 +1,4 @@
-//! How a daemon starts a shim, and finds one that runs.
+//! How a daemon starts a shim, or finds a running one.
 //!
 //! ```no_run
 //! # fn show(folder: pinfold_lock::Folder, guard: pinfold_lock::Guard) -> Result<(), Box<dyn std::error::Error>> {
@@ -60,41 +60,41 @@ pub struct Opening {
     pub session: String,
     /// Where the shim listens for later daemons.
     pub listen: PathBuf,
-    /// From when on it does.
+    /// When it begins to listen there.
     pub listens: Listens,
     /// The file of exit records.
     pub records: PathBuf,
-    /// The log.
+    /// The log's path.
     pub log: PathBuf,
-    /// The folder of the tape, where runs are to have one.
+    /// The folder of the tape, if runs are to have one.
     pub tape: Option<PathBuf>,
     /// Whether its runs outlive the caller.
     pub tie: Tie,
     /// What agents in the foreground get from the caller.
     pub foreground: Option<Foreground>,
-    /// The crash point at which it aborts, in a build that has them; for tests of recovery.
+    /// The crash point at which it aborts, in builds that have them; for recovery tests.
     pub crash_at: Option<OsString>,
 }
 
-/// What agents in the foreground get from whoever started their shim.
+/// What agents in the foreground get from the process that started their shim.
 #[derive(Debug, Clone)]
 pub struct Foreground {
     /// Standard input, output and error of every agent.
     pub streams: Arc<[OwnedFd; 3]>,
-    /// The folder of everything that the shim writes; the caller removes it, or the shim when the
-    /// caller was killed.
+    /// The folder of everything that the shim writes. The caller removes it, or the shim if the caller was
+    /// killed.
     pub scratch: PathBuf,
 }
 
-/// Why there is no shim.
+/// Why a shim could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// Its program could not be started.
     #[error("{} could not be started", program.display())]
     Program {
-        /// Which.
+        /// The program's path.
         program: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
@@ -103,13 +103,13 @@ pub enum SpawnError {
     HandOver(#[source] io::Error),
 }
 
-/// Why nothing came from a shim.
+/// Why nothing was received from a shim.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// The time is up.
+    /// The deadline has passed.
     #[error("the shim did not answer in time")]
     TimeUp,
-    /// What came is not a shim's word.
+    /// The bytes are not a shim's report.
     #[error("the shim does not speak our language")]
     Frame(#[from] FrameError),
     /// The kernel failed.
@@ -119,12 +119,12 @@ pub enum ReceiveError {
 
 /// Starts a shim and hands it copies of the locks, each with its folder, the session's own first.
 ///
-/// The shim holds them when it has answered a hello; until then the caller keeps its guards, afterwards it
-/// calls [`Guard::surrender`]. If the caller dies before it says [`Command::Go`], the shim leaves. The child
-/// is the caller's to reap.
+/// The shim holds them once it has answered a hello; until then the caller keeps its guards, afterwards it
+/// calls [`Guard::surrender`]. If the caller dies before it sends [`Command::Go`], the shim leaves. The
+/// caller has to reap the child.
 ///
 /// # Errors
-/// When the program cannot be started, or the locks cannot be sent; no shim is left behind then.
+/// The program cannot be started, or the locks cannot be sent; no shim is left behind then.
 pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, Link), SpawnError> {
     let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
     let mut command = command(&opening.program, &opening.arguments, opening.crash_at.as_ref());
@@ -143,7 +143,7 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     }
 }
 
-/// The program of a shim.
+/// Returns the command that starts a shim's program.
 pub(crate) fn command(
     program: &Path,
     arguments: &[OsString],
@@ -151,9 +151,10 @@ pub(crate) fn command(
 ) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.args(arguments);
-    // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
+    // The daemon's environment may contain secrets, and the marker of a run in which the daemon itself was
+    // started.
     command.env_clear();
-    // It allocates little and seldom: freed pieces need not lie ready for the next one, and pages between them.
+    // A shim allocates little and seldom: freed memory need not be kept for reuse, nor the pages around it.
     command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
     if let Some(point) = crash_at {
         command.env(crash::VARIABLE, point);
@@ -162,12 +163,13 @@ pub(crate) fn command(
     command
 }
 
-/// Removes the empty control groups that a killed shim of a session left behind; `listen` is where it listened.
+/// Removes the empty control groups that a killed shim of a session left behind; `listen` is where it
+/// listened.
 ///
-/// Only for whoever holds the session's lock. The session's next start does it too.
+/// Only for the holder of the session's lock. The session's next start does it too.
 ///
 /// # Errors
-/// `ResourceBusy` when something still lives in one; what else the kernel said.
+/// `ResourceBusy` if something still lives in one, or the kernel's error.
 pub fn sweep(listen: &Path) -> io::Result<()> {
     Ok(crate::groups::group::sweep(listen)?)
 }
@@ -198,10 +200,10 @@ pub(crate) fn hand_over(
     send_all(stream, &bytes, &descriptors)
 }
 
-/// Describes locks, and lends their descriptors: for [`Command::Hold`], in this order, each with its folder.
+/// Describes locks, and lends their descriptors for [`Command::Hold`], in this order, each with its folder.
 ///
 /// # Errors
-/// When a lock cannot be described.
+/// A lock cannot be described.
 pub fn lend<'a>(guards: &[(&Folder, &'a Guard)]) -> io::Result<(Vec<Lock>, Vec<BorrowedFd<'a>>)> {
     let (mut locks, mut descriptors) = (Vec::new(), Vec::new());
     for (folder, guard) in guards {
@@ -216,7 +218,7 @@ pub fn lend<'a>(guards: &[(&Folder, &'a Guard)]) -> io::Result<(Vec<Lock>, Vec<B
     Ok((locks, descriptors))
 }
 
-/// Sends a few bytes with each lot of descriptors, and the rest with the last.
+/// Sends one byte with each batch of descriptors, and the rest with the last.
 fn send_all(stream: &UnixStream, mut bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     for lot in descriptors.chunks(socket::MOST_DESCRIPTORS) {
         let sent = socket::send_with(stream, &bytes[..1.min(bytes.len())], lot)?;
@@ -229,7 +231,7 @@ fn send_all(stream: &UnixStream, mut bytes: &[u8], descriptors: &[BorrowedFd<'_>
     Ok(())
 }
 
-/// A connection with a shim. It blocks; whoever does not want that takes its parts.
+/// A connection to a shim. It blocks; a caller with its own loop takes it apart.
 #[derive(Debug)]
 pub struct Link {
     stream: UnixStream,
@@ -242,10 +244,10 @@ impl Link {
         Self { stream, decoder: Decoder::default(), ready: VecDeque::new() }
     }
 
-    /// Connects with the shim that listens at `path`.
+    /// Connects to the shim that listens at `path`.
     ///
     /// # Errors
-    /// `NotFound` or `ConnectionRefused` when nobody listens there; only the session's lock proves that no
+    /// `NotFound` or `ConnectionRefused` if nothing listens there; only the session's lock proves that no
     /// shim lives.
     pub fn connect(path: &Path) -> io::Result<Self> {
         Ok(Self::new(UnixStream::from(crate::socket::connect(path)?)))
@@ -254,18 +256,18 @@ impl Link {
     /// Sends a command.
     ///
     /// # Errors
-    /// When the shim has gone, or dropped this connection for a newer one.
+    /// The shim is gone, or has dropped this connection for a newer one.
     pub fn send(&mut self, command: &Command) -> io::Result<()> {
         let mut bytes = Vec::new();
         command.encode(&mut bytes);
         send_all(&self.stream, &bytes, &[])
     }
 
-    /// Hands copies of more locks to a shim that keeps a run. The caller keeps its guards until [`Report::Held`] names
-    /// them, and then calls [`Guard::surrender`].
+    /// Hands copies of more locks to a shim that keeps a run. The caller keeps its guards until
+    /// [`Report::Held`] names them, and then calls [`Guard::surrender`].
     ///
     /// # Errors
-    /// When the shim has gone, or dropped this connection for a newer one.
+    /// The shim is gone, or has dropped this connection for a newer one.
     pub fn hold(&mut self, run: RunNumber, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
         let (locks, descriptors) = lend(guards)?;
         let mut bytes = Vec::new();
@@ -273,10 +275,10 @@ impl Link {
         send_all(&self.stream, &bytes, &descriptors)
     }
 
-    /// Waits for the next report; nothing when the shim has closed the connection.
+    /// Waits for the next report; `None` if the shim has closed the connection.
     ///
     /// # Errors
-    /// When `until` has passed, or what came makes no sense.
+    /// `until` has passed, or the bytes are not a report.
     pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<Report>, ReceiveError> {
         loop {
             if let Some(report) = self.ready.pop_front() {
@@ -298,8 +300,8 @@ impl Link {
         }
     }
 
-    /// The socket, and what was read from it but not yet understood: for a caller with its own loop, which
-    /// feeds a [`Decoder`] and writes what [`Command::encode`] gives.
+    /// Returns the socket, and what was read from it but not decoded yet: for a caller with its own loop,
+    /// which feeds a [`Decoder`] and writes what [`Command::encode`] gives.
     #[must_use]
     pub fn into_parts(self) -> (UnixStream, Decoder, VecDeque<Report>) {
         (self.stream, self.decoder, self.ready)

@@ -1,10 +1,10 @@
-//! When a file was written for the last time.
+//! When a file was last written.
 
 use pinfold_core::time::Wall;
 use rustix::io::Errno;
 use std::path::Path;
 
-/// When; nothing where there is no such file.
+/// Returns the time; `None` if there is no such file.
 pub(super) fn of(path: &Path) -> Result<Option<Wall>, Errno> {
     match rustix::fs::lstat(path) {
         Ok(facts) => Ok(Some(Wall(facts.st_mtime.saturating_mul(1000)))),
@@ -13,7 +13,7 @@ pub(super) fn of(path: &Path) -> Result<Option<Wall>, Errno> {
     }
 }
 
-/// Removes a file that was written for the last time before a moment; whether it is gone.
+/// Removes a file last written before a moment; returns whether it is gone.
 pub(super) fn remove_if_old(path: &Path, before: Wall) -> Result<bool, Errno> {
     match of(path)? {
         Some(at) if at >= before => Ok(false),

@@ -1,4 +1,4 @@
-//! What a shim writes for whoever comes later: exit records, the log, the tape, the latest turn.
+//! The files that a shim writes for later readers: exit records, the log, the tape, the latest turn.
 
 mod age;
 pub mod log;

@@ -1,9 +1,9 @@
-//! Exit records: a small preallocated file per session. An exit is written before anybody is told, so that no kill can
-//! lose it; and it is on disk before the session's locks are free or its next agent starts: in the daemon's database,
-//! which it then acknowledges, or here.
+//! Exit records: a small preallocated file per session. An exit is written before it is reported, so that no
+//! kill can lose it. It is on disk before the session's locks are free or its next agent starts: in the
+//! daemon's database, in which case the daemon acknowledges it, or here.
 //!
-//! The file is a ring of slots, each with a checksum, written one after the other. A torn slot reads as no
-//! slot. The file is never removed or cut while the session lives.
+//! The file is a ring of slots, each with a checksum, written one after the other. A torn slot counts as
+//! missing. The file is never removed or cut while the session lives.
 
 use crate::crash;
 use crate::protocol::exited::Exited;
@@ -15,17 +15,17 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// A power of two, so that no slot lies across two sectors.
+/// A power of two, so that no slot straddles two sectors.
 const SLOT: usize = 256;
-/// Many more than runs can end before a living daemon acknowledges one.
+/// Many more than the runs that can end before a living daemon acknowledges one.
 const SLOTS: usize = 64;
-/// What one read or write takes: some slots.
+/// Bytes of one read or write: several slots.
 const PIECE: usize = 4096;
 const MAGIC: &[u8; 4] = b"PFX1";
 const HEAD: usize = 24;
 const SUM_AT: usize = SLOT - 8;
 
-/// The exit records of a session, open for one writer: whoever holds the session's lock.
+/// The exit records of a session, open for one writer: the holder of the session's lock.
 #[derive(Debug)]
 pub struct Records {
     file: OwnedFd,
@@ -33,9 +33,9 @@ pub struct Records {
     next: u64,
     last: Option<RunNumber>,
     acknowledged: RunNumber,
-    /// The runs that were not acknowledged: only then is the file looked at again.
+    /// The unacknowledged runs; only if there are any is the file read again.
     pending: Vec<RunNumber>,
-    /// The last run whose record was written and may not be on disk.
+    /// The last run whose record was written but may not be on disk.
     unsynced: Option<RunNumber>,
     kept: Kept,
 }
@@ -54,10 +54,10 @@ struct Slot {
 }
 
 impl Records {
-    /// Opens the file, and makes it with all its space when it is missing.
+    /// Opens the file, and creates it at its full size if it is missing.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
@@ -83,23 +83,23 @@ impl Records {
         })
     }
 
-    /// The highest run that has a record.
+    /// Returns the highest run that has a record.
     #[must_use]
     pub fn last(&self) -> Option<RunNumber> {
         self.last
     }
 
-    /// Notes that the exits up to `run` are stored elsewhere; their slots may be used again.
+    /// Notes that the exits up to `run` are stored elsewhere, so their slots may be reused.
     pub fn acknowledge(&mut self, run: RunNumber) {
         self.acknowledged = self.acknowledged.max(run);
         self.pending.retain(|pending| *pending > run);
         self.unsynced = self.unsynced.filter(|unsynced| *unsynced > run);
     }
 
-    /// The exits that were not acknowledged, oldest first.
+    /// Returns the unacknowledged exits, oldest first.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn unacknowledged(&self) -> Result<Vec<Exited>, Errno> {
         if self.pending.is_empty() {
             return Ok(Vec::new());
@@ -108,24 +108,24 @@ impl Records {
         Ok(exits.filter(|exited| exited.run > self.acknowledged).collect())
     }
 
-    /// The record of one run.
+    /// Returns the record of one run.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn of(&self, run: RunNumber) -> Result<Option<Exited>, Errno> {
         Ok(slots(&self.file)?.into_iter().map(|slot| slot.exited).rfind(|exited| exited.run == run))
     }
 
-    /// Whether the next record would overwrite one that was not acknowledged.
+    /// Returns whether the next record would overwrite an unacknowledged one.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.pending.len() >= SLOTS
     }
 
-    /// Writes a record: it outlives whoever is killed now, and [`Records::sync`] puts it on disk.
+    /// Writes a record: it survives a kill of this process, and [`Records::sync`] puts it on disk.
     ///
     /// # Errors
-    /// What the kernel said; the record may then be there or not.
+    /// The kernel's error; the record may or may not be there then.
     pub fn append(&mut self, exited: &Exited) -> Result<(), Errno> {
         let bytes = slot(self.next, self.acknowledged, exited);
         let at = (self.next as usize % SLOTS) * SLOT;
@@ -139,16 +139,16 @@ impl Records {
         Ok(())
     }
 
-    /// Whether a record is neither acknowledged nor on disk.
+    /// Returns whether a record is neither acknowledged nor on disk.
     #[must_use]
     pub fn is_unsynced(&self) -> bool {
         self.unsynced.is_some()
     }
 
-    /// Puts what was written on disk, unless it is known to be on another.
+    /// Puts written records on disk, unless they are known to be stored elsewhere.
     ///
     /// # Errors
-    /// What the kernel said; it is not tried again.
+    /// The kernel's error; it is not tried again.
     pub fn sync(&mut self) -> Result<(), Errno> {
         if self.unsynced.take().is_none() {
             return Ok(());
@@ -159,10 +159,10 @@ impl Records {
         Ok(())
     }
 
-    /// Puts a new file on disk, so that the first record is as quick as all others.
+    /// Puts a new file on disk, so that the first record is as quick as the others.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn settle(&mut self) -> Result<(), Errno> {
         if self.kept == Kept::NotYet {
             rustix::fs::fsync(&self.file)?;
@@ -175,10 +175,10 @@ impl Records {
     }
 }
 
-/// Reads all whole exit records of a session, oldest first; none when there is no file.
+/// Reads all whole exit records of a session, oldest first; empty if there is no file.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn read(path: &Path) -> Result<Vec<Exited>, Errno> {
     match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(file) => Ok(slots(&file)?.into_iter().map(|slot| slot.exited).collect()),
@@ -236,7 +236,7 @@ fn read_slot(bytes: &[u8; SLOT]) -> Option<Slot> {
     Some(Slot { sequence: word(8)?, acknowledged: RunNumber(word(16)?), exited })
 }
 
-/// Reads as much as there is; says how much.
+/// Reads as much as there is; returns how much.
 fn read_full(file: &OwnedFd, bytes: &mut [u8], at: u64) -> Result<usize, Errno> {
     let mut done = 0;
     while done < bytes.len() {

@@ -1,7 +1,8 @@
-//! What a shim saw of the latest turn, on disk: a daemon that comes later, or after the shim, reads it there.
+//! What a shim saw of the latest turn, on disk: a later daemon reads it there, even after the shim is gone.
 //!
-//! One turn runs at a time, and the next begins when the last one's end is stored: so one record of each kind is
-//! enough. They are written in place, for a crash of processes; a power cut costs at most a second delivery.
+//! One turn runs at a time, and the next begins when the previous end is stored, so one record of each kind
+//! is enough. They are written in place, to survive the death of processes; a power cut costs at most a
+//! second delivery.
 
 use crate::protocol::frame::{Decoder, write};
 pub use crate::protocol::turn::{Done, Turn};
@@ -12,18 +13,18 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// An answer is kept up to this length, as long as a message may be; all of it is in the log.
+/// Longest answer that is kept, in bytes, as long as a message may be; the log has all of it.
 pub const LONGEST_ANSWER: usize = 1 << 20;
-/// The end of a turn does not overwrite its beginning: what is torn tells nothing, what stands before it does.
+/// The end of a turn does not overwrite its beginning: a torn end says nothing, but the beginning still does.
 const END_AT: u64 = 4096;
 const KIND: u8 = 1;
 const SUM: usize = 8;
 
 impl Turn {
-    /// Puts it on disk beside the exit records.
+    /// Stores the turn beside the exit records.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn store(&self, records: &Path) -> Result<(), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(path(records), flags, Mode::RUSR | Mode::WUSR)?;
@@ -44,7 +45,7 @@ impl Turn {
         Ok(())
     }
 
-    /// The latest turn that was put on disk beside these exit records.
+    /// Returns the latest turn that was stored beside these exit records.
     #[must_use]
     pub fn latest(records: &Path) -> Option<Turn> {
         let file = rustix::fs::open(path(records), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -58,14 +59,14 @@ impl Turn {
     }
 }
 
-/// Where it is, beside the exit records.
+/// Returns the path of the turn's file, beside the exit records.
 fn path(records: &Path) -> PathBuf {
     let mut name = OsString::from(records.as_os_str());
     name.push(".turn");
     PathBuf::from(name)
 }
 
-/// One record; nothing when it is missing, torn, or written by a newer version.
+/// Reads one record; `None` if it is missing, torn, or written by a newer version.
 fn slot(file: &OwnedFd, at: u64) -> Option<Turn> {
     let head = read(file, at, SUM + 4)?;
     let (sum, length) = head.split_at(SUM);

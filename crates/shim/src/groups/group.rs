@@ -1,5 +1,5 @@
-//! A control group for the tree of a run, where the shim may make one: to kill it at a stroke, to prove that
-//! it is empty after a shim was lost, and to count out-of-memory kills.
+//! A control group for the tree of a run, where the shim may create one: to kill the tree at a stroke, to
+//! prove after the loss of a shim that it is empty, and to count out-of-memory kills.
 
 use crate::protocol::start::Contain;
 use pinfold_kernel::cgroup::{self, Hierarchy, remove};
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// So many names are tried for a group.
+/// How many names are tried for a group.
 const NAMES: u32 = 4;
 
 /// The control group of a run.
 #[derive(Debug)]
 pub(crate) struct Group {
     path: PathBuf,
-    /// Whether something in it was killed at a stroke: see [`make`].
+    /// Whether everything in it was killed at a stroke: see [`make`].
     killed: Cell<bool>,
     folder: OwnedFd,
     memory: Option<PathBuf>,
@@ -28,11 +28,11 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Makes a group below the shim's own; nothing when it may not.
+    /// Makes a group below the shim's own; `None` if the shim may not.
     ///
-    /// Its name begins with the session's, so that whoever holds the session's lock may remove what an earlier shim left
-    /// behind, and ends with this process's own: no later shim ever has a group at this path, so that members prove who
-    /// they belong to.
+    /// Its name begins with the session's, so that the holder of the session's lock may remove what an
+    /// earlier shim left behind, and ends with this process's own: no later shim ever has a group at this
+    /// path, so membership proves whom a process belongs to.
     pub(crate) fn make(session: &Path, contain: Contain) -> Option<Self> {
         let slow = match contain {
             Contain::Reaper => return None,
@@ -40,7 +40,7 @@ impl Group {
             Contain::GroupAndMemory => true,
         };
         let second = second()?;
-        // That of a shim of the version before.
+        // The group of a shim of the previous version.
         let _ = remove(&second.join(family(session)));
         let name = own_names(session)?.find(|name| make(&second.join(name)).is_some())?;
         let path = second.join(&name);
@@ -62,58 +62,58 @@ impl Group {
         Some(group)
     }
 
-    /// Where it is.
+    /// Returns the group's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder of the group that counts its memory.
+    /// Returns the folder of the group that counts the memory.
     pub(crate) fn memory(&self) -> Option<&Path> {
         let memory = self.memory.as_deref()?;
         if memory.is_dir() { Some(memory) } else { memory.parent() }
     }
 
-    /// Whether a group is this one or one that was made in it, by the number that the kernel gives it.
+    /// Returns whether the group with this kernel number is this one, or was made inside it.
     pub(crate) fn has(&self, number: u64) -> bool {
         let is_this = rustix::fs::fstat(&self.folder).is_ok_and(|facts| facts.st_ino == number);
         is_this || self.has_groups() && cgroup::has_below(&self.path, number)
     }
 
-    /// To be forked into.
+    /// Returns the folder to be forked into.
     pub(crate) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 
-    /// Moves a process that could not be forked into it.
+    /// Moves a process that could not be forked into the group.
     pub(crate) fn take(&self, pid: u32) {
         cgroup::enter(&self.path, pid);
     }
 
-    /// Moves a process into the memory group of the first hierarchy, where that is another.
+    /// Moves a process into the memory group of the first hierarchy, if that is a separate one.
     pub(crate) fn count_memory_of(&self, pid: u32) {
         if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
             cgroup::enter(memory, pid);
         }
     }
 
-    /// The same group for the next run, if nothing of the last one can be seen in it.
+    /// Returns the same group for the next run, if nothing of the last one shows in it.
     pub(crate) fn again(self) -> Option<Self> {
         (!self.killed.get() && self.memory.is_none() && !self.has_groups()).then_some(self)
     }
 
-    /// Whether something of the run made groups of its own in it.
+    /// Returns whether the run made groups of its own inside it.
     fn has_groups(&self) -> bool {
-        // A folder has two links and one more for each folder in it.
+        // A folder has two links, and one more for each folder in it.
         rustix::fs::fstat(&self.folder).is_ok_and(|facts| facts.st_nlink > 2)
     }
 
-    /// Kills everything in it at a stroke.
+    /// Kills everything in the group at a stroke.
     pub(crate) fn kill(&self) {
         self.killed.set(true);
         cgroup::kill(&self.path);
     }
 
-    /// Whether the kernel has killed something in it for memory since it was made.
+    /// Returns whether the kernel has killed something in it for memory since it was made.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.kills() > self.kills_before
     }
@@ -130,7 +130,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What cannot be removed stays; the next run takes another name, and whoever sweeps tries again.
+        // If it cannot be removed, it stays; the next run takes another name, and a later sweep tries again.
         remove_when_empty(&self.path);
         if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
             remove_when_empty(memory);
@@ -138,10 +138,11 @@ impl Drop for Group {
     }
 }
 
-/// A process that was reaped may count in its group for a moment longer, on a busy machine for milliseconds. Nothing tells when it is over.
+/// A reaped process may count in its group a moment longer, on a busy machine for milliseconds. Nothing
+/// announces when it no longer does.
 const FADING: u32 = 50;
 
-/// Removes a group that nothing lives in any more.
+/// Removes a group in which nothing lives any more.
 fn remove_when_empty(group: &Path) {
     for _ in 0..FADING {
         if remove(group) != Err(Errno::BUSY) {
@@ -151,7 +152,7 @@ fn remove_when_empty(group: &Path) {
     }
 }
 
-/// Removes what lost shims of a session left behind; `BUSY` when something lives in it.
+/// Removes what lost shims of a session left behind; `BUSY` if something lives in it.
 pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
     for own in [second().map(Path::to_owned), own(Hierarchy::Memory)].into_iter().flatten() {
         for name in left_behind(&own, &family(session)) {
@@ -161,7 +162,7 @@ pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The groups of a session's shims below `own`, whichever version made them.
+/// Returns the groups of a session's shims below `own`, whichever version made them.
 fn left_behind(own: &Path, family: &str) -> Vec<std::ffi::OsString> {
     let names = std::fs::read_dir(own).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let is_of = |name: &std::ffi::OsString| {
@@ -171,13 +172,13 @@ fn left_behind(own: &Path, family: &str) -> Vec<std::ffi::OsString> {
     names.filter(is_of).collect()
 }
 
-/// How the names of all groups of a session begin; the whole name in the version before.
+/// Returns how the names of all groups of a session begin; in the previous version, the whole name.
 fn family(session: &Path) -> String {
     format!("{}{:016x}", super::PREFIX, checksum(session.as_os_str().as_bytes()))
 }
 
-/// The names that a group of this process may have. Nearly always the first is free: only what does not belong to the run
-/// keeps a group of an earlier one from being removed.
+/// Returns the names that a group of this process may have. The first is nearly always free: only processes
+/// that do not belong to the run keep an earlier group from being removed.
 fn own_names(session: &Path) -> Option<impl Iterator<Item = String>> {
     let own = pinfold_lock::process::own().ok()?;
     let (family, word) = (family(session), pinfold_lock::process::word(&own));
@@ -187,14 +188,15 @@ fn own_names(session: &Path) -> Option<impl Iterator<Item = String>> {
     }))
 }
 
-/// Finds out where control groups are, before anybody is forked who needs it.
+/// Finds the control groups' mount points, before a process that needs them is forked.
 pub(crate) fn find_mounts() {
     for hierarchy in [Hierarchy::Second, Hierarchy::Memory] {
         let _ = cgroup::mounted(hierarchy);
     }
 }
 
-/// The folder of the shim's own group in the second hierarchy: looked for once, since every restart needs it.
+/// Returns the folder of the shim's own group in the second hierarchy; looked up once, because every restart
+/// needs it.
 fn second() -> Option<&'static Path> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
     OWN.get_or_init(|| own(Hierarchy::Second)).as_deref()
@@ -204,13 +206,13 @@ fn own(hierarchy: Hierarchy) -> Option<PathBuf> {
     cgroup::folder_of(None, hierarchy)
 }
 
-/// Makes a new group. One that an earlier run of this shim left behind is not used again: Linux 6.18 ends whatever is
-/// forked into a group in which something was killed before.
+/// Makes a new group. One that an earlier run of this shim left behind is not reused: Linux 6.18 ends
+/// whatever is forked into a group in which something was killed before.
 fn make(path: &Path) -> Option<()> {
     match rustix::fs::mkdir(path, Mode::RWXU) {
         Ok(()) => Some(()),
         Err(Errno::EXIST) => {
-            // Nothing of that run lives any more.
+            // Nothing of that run is alive.
             remove(path).ok()?;
             rustix::fs::mkdir(path, Mode::RWXU).ok()
         }

@@ -1,4 +1,4 @@
-//! The control groups of runs: what they are called, and whether one could be made.
+//! The control groups of runs: their names, and whether one could be made.
 
 pub(crate) mod group;
 
@@ -6,19 +6,19 @@ use crate::protocol::start::Contain;
 use group::Group;
 use std::path::{Path, PathBuf};
 
-/// How the names of the groups of runs begin.
+/// How the names of runs' groups begin.
 pub const PREFIX: &str = "pinfold-";
 
-/// What a run started from this process would be kept in: found out by making it, and removing it again.
+/// What a run started from this process would be kept in, found out by making it and removing it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The folder below which a group that can be killed at a stroke is made.
+    /// The folder in which a group that can be killed at a stroke is made.
     pub group: Option<PathBuf>,
-    /// The folder below which a group that counts memory is made.
+    /// The folder in which a group that counts memory is made.
     pub memory: Option<PathBuf>,
 }
 
-/// Tries what a run with a memory limit would be given.
+/// Tries what a run with a memory limit would get.
 #[must_use]
 pub fn probe() -> Kept {
     let name = PathBuf::from(format!("probe of {}", std::process::id()));

@@ -1,18 +1,18 @@
-//! Whether the agent on a terminal wants a person: it rang, and nobody has typed since.
+//! Whether the agent on a terminal wants a person: it rang, and nothing was typed since.
 //!
-//! What it prints right after it rang belongs to that: a dialog is drawn. What it prints later shows that it goes on by itself, and
-//! then the ring counts no more: better unknown than wrong.
+//! What it prints right after ringing belongs to the ring, such as a dialog being drawn. What it prints later
+//! shows that it goes on by itself, and then the ring no longer counts: better unknown than wrong.
 
 use crate::protocol::ring::Ring;
 use pinfold_core::time::Wall;
 use pinfold_terminal::Attention;
 use std::time::{Duration, Instant};
 
-/// What is printed so long after a ring belongs to it.
+/// What is printed this soon after a ring belongs to it.
 const DRAWING: Duration = Duration::from_secs(2);
-/// A bell so soon after a key is the answer to the key.
+/// A bell this soon after a key is the reaction to the key.
 const ANSWER: Duration = Duration::from_secs(1);
-/// A ring after a ring is not news sooner than this.
+/// A repeated ring is not news sooner than this.
 const NEWS: Duration = Duration::from_millis(250);
 
 /// The bell of a terminal.
@@ -25,7 +25,8 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Something was printed; `attention` is what was heard in it. The time is asked for only where it matters.
+    /// Something was printed; `attention` is the call that was found in it. The clocks are read only if
+    /// needed.
     pub(super) fn printed(&mut self, attention: Option<Attention>, clocks: impl FnOnce() -> (Instant, Wall)) {
         if attention.is_none() && self.ring.is_none() {
             return;
@@ -48,7 +49,7 @@ impl Bell {
         }
     }
 
-    /// Somebody typed, or a message was.
+    /// A person typed, or a message was typed.
     pub(super) fn typed(&mut self, now: Instant) {
         self.typed = Some(now);
         self.over();
@@ -58,12 +59,12 @@ impl Bell {
         self.untold |= self.ring.take().is_some();
     }
 
-    /// Has a new daemon told of a ring that counts.
+    /// Makes a new daemon hear of a ring that still counts.
     pub(super) fn tell_again(&mut self) {
         self.untold |= self.ring.is_some();
     }
 
-    /// What is to be told, if anything is.
+    /// Returns the news to report, if there is any.
     pub(super) fn news(&mut self) -> Option<Option<Ring>> {
         std::mem::take(&mut self.untold).then(|| self.ring.clone())
     }

@@ -1,4 +1,4 @@
-//! What a forked child does before it is the agent, and how it says why it cannot become one.
+//! What a forked child does before it becomes the agent, and how it says why it cannot.
 
 use super::raw;
 use crate::crash;
@@ -20,12 +20,12 @@ const SHELL: &CStr = c"/bin/sh";
 /// Everything a child needs before it is told what to become.
 pub(super) struct Child<'a> {
     pub(super) session: &'a str,
-    /// Where it says how it is, if that is heard.
+    /// The notify socket's name, if there is one.
     pub(super) notify: Option<&'a OsStr>,
     pub(super) guards: &'a [Guard],
     pub(super) umask: Mode,
     pub(super) shim: Pid,
-    /// The directory that is locked, if one is.
+    /// The locked directory, if there is one.
     pub(super) directory: Option<BorrowedFd<'a>>,
     /// Whether its standard streams are a terminal.
     pub(super) has_terminal: bool,
@@ -36,33 +36,33 @@ pub(super) struct Child<'a> {
     pub(super) stderr: OwnedFd,
 }
 
-/// Where a child waits until it is written down who it is.
+/// Where a child waits until its identity is recorded.
 pub(super) struct Gate {
-    /// The shim's end. The child closes its copy: it would wait for itself.
+    /// The shim's end. The child closes its copy, or it would wait for itself.
     pub(super) opener: Option<OwnedFd>,
     pub(super) waits: OwnedFd,
 }
 
-/// What a child could not do.
+/// The step that a child failed at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Stage {
     Prepare = 1,
     Enter = 2,
     Execute = 3,
-    /// There is a file, but not one that can be executed.
+    /// The file exists but cannot be executed.
     ExecuteFound = 4,
 }
 
-/// What a child says when it waits at its gate and will end with the shim.
+/// What a child says once it waits at its gate and will end with the shim.
 pub(super) const HERE: u8 = 0;
-/// An order at the gate begins with the fence.
+/// Length of the fence with which an order at the gate begins.
 const FENCE: usize = 8;
-/// The length of what a child says when it cannot become the agent.
+/// Length of what a child says if it cannot become the agent.
 pub(super) const SAYING: usize = 5;
 
 impl Child<'_> {
-    /// Becomes the agent; returns the code to end with when that is impossible.
+    /// Becomes the agent; returns the exit code if that is impossible.
     pub(super) fn live(&mut self) -> i32 {
         match self.become_agent() {
             Ok(()) => 0,
@@ -77,11 +77,11 @@ impl Child<'_> {
 
     fn become_agent(&mut self) -> Result<(), (Stage, Errno)> {
         let prepare = |errno| (Stage::Prepare, errno);
-        // A session of its own: an agent that signals its group must not meet the shim.
+        // A session of its own, so that an agent that signals its group does not hit the shim.
         rustix::process::setsid().map_err(prepare)?;
         crash::parent_dies_at("child.unbound", self.shim);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(prepare)?;
-        // The shim may have died before the line above: then no signal comes.
+        // The shim may have died before the line above, and then no signal comes.
         if rustix::process::getppid() != Some(self.shim) {
             return Err(prepare(Errno::SRCH));
         }
@@ -101,7 +101,8 @@ impl Child<'_> {
         Err(execute(&start.arguments, &environment(&start, self.session, self.notify, fence)))
     }
 
-    /// Waits until the shim has written down who this is, and says what to become; nothing when the shim has died.
+    /// Waits until the shim has recorded the child's identity and says what to become; `None` if the shim has
+    /// died.
     fn wait_at_gate(&mut self) -> Option<(u64, Box<Start>)> {
         self.gate.opener = None;
         let mut fence = Vec::with_capacity(FENCE);
@@ -141,7 +142,7 @@ impl Child<'_> {
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
         if let Some((soft, hard)) = start.core {
-            // The largest number is the kernel's word for none.
+            // The kernel uses the largest number for no limit.
             let limited = |bytes: u64| (bytes != u64::MAX).then_some(bytes);
             let limit = Rlimit { current: limited(soft), maximum: limited(hard) };
             rustix::process::setrlimit(Resource::Core, limit)?;
@@ -158,12 +159,13 @@ impl Child<'_> {
     }
 }
 
-/// The path was settled when the session was made: a link in it by now leads to another directory (`ELOOP`).
+/// Enters a path that was resolved when the session was made: a link in it by now leads to another directory
+/// (`ELOOP`).
 fn enter_path(path: &Path) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(directory) => rustix::process::fchdir(directory),
-        // A kernel before 5.6, or a guard that does not know the call.
+        // A kernel before 5.6, or a sandbox that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => rustix::process::chdir(path),
         Err(errno) => Err(errno),
     }
@@ -189,14 +191,14 @@ fn execute(arguments: &[OsString], environment: &[OsString]) -> (Stage, Errno) {
     worst
 }
 
-/// A script without a first line that names its interpreter is the shell's, as everywhere.
+/// Runs a script without an interpreter line by the shell, as is usual.
 fn execute_by_shell(place: &CString, arguments: &[CString], environment: &[CString]) -> (Stage, Errno) {
     let mut all = vec![SHELL.to_owned(), place.clone()];
     all.extend_from_slice(&arguments[1..]);
     (Stage::ExecuteFound, raw::execute(&SHELL.to_owned(), &all, environment))
 }
 
-/// The paths at which a program may be.
+/// Returns the paths at which a program may be.
 fn places(program: &OsStr, environment: &[OsString]) -> Vec<CString> {
     let path = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
     let path = path.map_or(OsStr::new(crate::USUAL_PATH), OsStr::from_bytes);
@@ -208,7 +210,7 @@ fn texts(all: &[OsString]) -> Option<Vec<CString>> {
     all.iter().map(|text| CString::new(text.clone().into_vec()).ok()).collect()
 }
 
-/// What a child's saying means.
+/// Returns what a child's failure message means.
 pub(super) fn failure(saying: &[u8]) -> StartFailure {
     let errno =
         saying.get(1..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| i32::from_le_bytes(*bytes));
@@ -229,7 +231,7 @@ pub(super) fn failure(saying: &[u8]) -> StartFailure {
     }
 }
 
-/// The environment as given, with what pinfold says in place of what anybody else says under these names.
+/// Returns the given environment, with pinfold's own variables replacing any others of these names.
 fn environment(start: &Start, session: &str, notify: Option<&OsStr>, fence: u64) -> Vec<OsString> {
     const OURS: [&[u8]; 5] =
         [b"PINFOLD_SESSION=", b"PINFOLD_RUN=", b"PINFOLD_FENCE=", b"PINFOLD_SOCKET=", b"NOTIFY_SOCKET="];

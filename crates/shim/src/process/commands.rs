@@ -1,4 +1,4 @@
-//! What a daemon can have done.
+//! The commands a daemon may send.
 
 use super::input::Input;
 use super::run::Run;
@@ -10,13 +10,13 @@ use pinfold_core::ids::{MessageId, RunNumber};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// The locks are kept over a gap between runs for so long, and no longer.
+/// The locks are kept across a gap between runs for at most this long.
 const GAP: Duration = Duration::from_secs(2);
 
 impl Shim {
     pub(super) fn command(&mut self, command: Command) {
         match command {
-            // Said before, or by whoever did not read the contract.
+            // Sent already, or by a client that breaks the protocol.
             Command::Keep(_) | Command::Hello { .. } => {}
             Command::Go => self.go(),
             Command::Start(start) => self.start(&start),
@@ -37,7 +37,7 @@ impl Shim {
                     self.with_words(|taping| taping.words.close());
                 }
             }
-            // What fails here is missed by whoever comes.
+            // If this fails, the next daemon finds nothing listening.
             Command::Listen => _ = self.links.listen(&self.keep),
             Command::Release => self.release(),
             Command::Ack { run } => {
@@ -79,7 +79,7 @@ impl Shim {
         }
     }
 
-    /// Tells what is known of a run that does not live.
+    /// Reports what is known of a run that is not alive.
     pub(super) fn tell_of(&mut self, number: RunNumber) {
         let answer = match self.records.of(number) {
             Ok(Some(exited)) => start::told(exited),
@@ -89,7 +89,7 @@ impl Shim {
     }
 
     pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {
-        // What was printed before a message is taken is none of its turn's, also when it was not read yet.
+        // Output before a message is taken does not belong to its turn, even if it was not read yet.
         self.catch_up();
         let Phase::Running(run) = &mut self.phase else { return };
         for report in what(&mut run.input) {
@@ -100,7 +100,7 @@ impl Shim {
             run.turns.taken(number, message, attempt, self.log.end());
             let from = run.turns.begin_of(number, message, attempt);
             self.links.report(&Report::InputTaken { run: number, message, attempt, from });
-            // Whoever delivers again has not heard of the end.
+            // A daemon that delivers again has not heard of the end.
             if let Some(ended) = run.turns.ended(number, message, attempt) {
                 self.links.report(&ended);
             }

@@ -1,4 +1,4 @@
-//! The end of a run and of the shim: in order, and written down before it is told.
+//! The end of a run and of the shim: in order, and recorded before it is reported.
 
 use super::guests::see_off;
 use super::run::{Run, Stage};
@@ -16,13 +16,13 @@ use pinfold_lock::Guard;
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
 
-/// A daemon has stored an end within this, or its record is put on disk here.
+/// If the daemon has not stored an end within this time, the shim syncs its record.
 const STORED: Duration = Duration::from_millis(20);
-/// A daemon that does not read gets this long for the last words.
+/// A daemon that does not read gets this long for the last reports.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 impl Shim {
-    /// The tree is empty: reads what it left behind, and writes down how it ended.
+    /// The tree is empty: reads its last output, and records how it ended.
     pub(super) fn finish(&mut self) {
         let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Gone) else { return };
         crash::point("end.empty");
@@ -48,7 +48,7 @@ impl Shim {
         self.go_on(next, group);
     }
 
-    /// Reads what a run without a tape left behind.
+    /// Reads the last output of a run without a tape.
     fn end_log(&mut self, run: &mut Run) -> Option<TapeEnd> {
         let number = run.number;
         let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
@@ -94,41 +94,42 @@ impl Shim {
         }
     }
 
-    /// Writes an end down, then tells it: no kill can lose it from now on. The daemon puts it on disk, or we do.
-    /// Locks that were held for the run alone are free before it is told.
+    /// Records an end, then reports it: from now on no kill can lose it. The daemon puts it on disk, or the
+    /// shim does. Locks that were held only for the run are free before it is reported.
     pub(super) fn tell_end(&mut self, exited: Exited, held: Vec<Guard>) {
         if exited.tape.is_some() && !self.links.has_daemon() {
             self.sync_tape();
         }
-        // A disk that fails must not keep the daemon, which has its own, from knowing.
+        // A failing disk must not keep the daemon, which has its own, from knowing.
         let _ = self.records.append(&exited);
         self.links.report(&start::told(exited));
-        // It is queued, and not sent before they are free.
+        // The report is queued, and not sent before they are free.
         self.let_go(held);
         if let Some(daemon) = &mut self.links.daemon {
             daemon.flush(self.log.end());
         }
-        // Whoever it was told to was woken on this processor, and has more to do than we have.
+        // The daemon was woken on this processor, and has more to do than we have.
         rustix::thread::sched_yield();
         crash::point("end.reported");
         self.unstored = Some(Instant::now() + STORED);
     }
 
-    /// Puts an end on disk that the daemon has not: it is slow, or gone, or something else is to happen first.
+    /// Puts an end on disk that the daemon has not stored: it is slow, or gone, or something else must happen
+    /// first.
     pub(super) fn store_end(&mut self) {
         self.unstored = None;
         if self.records.is_unsynced() {
             self.sync_tape();
         }
-        // What the disk does not take now it took in memory, which outlives us.
+        // What cannot be put on disk now is still in the page cache, which outlives us.
         let _ = self.records.sync();
     }
 
-    /// Waits for what comes next, or leaves.
+    /// Waits for the next command, or leaves.
     pub(super) fn go_on(&mut self, next: Option<Shape>, group: Option<Group>) {
         self.drop_closed();
         if self.last || !self.links.has_daemon() {
-            // The next shim of the session makes one of the same name.
+            // The session's next shim makes one with the same name.
             drop(group);
             return self.leave();
         }
@@ -138,7 +139,7 @@ impl Shim {
         }
     }
 
-    /// Gives everything back, in order, and says so. Nothing of the tree lives any more.
+    /// Gives everything back, in order, and says so. Nothing of the tree is alive.
     pub(super) fn leave(&mut self) {
         self.phase = Phase::Gone;
         self.store_end();
@@ -150,7 +151,7 @@ impl Shim {
             listener.remove();
         }
         if let Some(scratch) = self.keep.scratch.as_ref().filter(|_| !self.links.has_parent()) {
-            // Whoever made it was killed, and cannot do it.
+            // Its owner was killed, and cannot remove it.
             let _ = std::fs::remove_dir_all(scratch);
         }
         for guard in &mut self.guards {

@@ -1,4 +1,4 @@
-//! The guest of a run: a second process with a terminal and an end of its own. Its end ends nothing else.
+//! The guest of a run: a second process with its own terminal and its own end. Its end ends nothing else.
 
 use super::output::Outputs;
 use super::pty::Pty;
@@ -12,10 +12,10 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What survives a SIGKILL is killed again so often.
+/// Survivors of a SIGKILL are killed again at this interval.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The last guest of a run.
+/// The latest guest of a run.
 #[derive(Debug)]
 pub(super) enum Visit {
     Here(Box<Guest>),
@@ -26,20 +26,20 @@ pub(super) enum Visit {
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) number: u64,
-    /// Its parent, and the reaper of its tree.
+    /// The guest's parent, and the reaper of its tree.
     pub(super) usher: Forked,
     pub(super) pid: u32,
-    /// What its usher says.
+    /// The pipe on which the usher speaks.
     pub(super) says: OwnedFd,
-    /// Open until it has become its program, or said why it cannot.
+    /// Open until the guest has become its program, or said why it cannot.
     pub(super) starting: Option<OwnedFd>,
     pub(super) failure: Option<StartFailure>,
     pub(super) output: Outputs,
     pub(super) pty: Box<Pty>,
-    /// When what is left of it is killed next.
+    /// When the rest of its tree is killed next.
     pub(super) killing: Option<Instant>,
     pub(super) announced: bool,
-    /// Whether its usher was reaped: nothing of its tree is left.
+    /// Whether its usher was reaped, so that nothing of its tree is left.
     pub(super) gone: bool,
 }
 
@@ -67,12 +67,12 @@ impl Visit {
 }
 
 impl Guest {
-    /// The pid of its usher.
+    /// Returns the pid of its usher.
     pub(super) fn usher_pid(&self) -> u32 {
         self.usher.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Looks whether it has become its program.
+    /// Checks whether it has become its program.
     pub(super) fn confirm(&mut self) {
         let Some(pipe) = &self.starting else { return };
         let mut saying = [0; child::SAYING];
@@ -84,12 +84,12 @@ impl Guest {
         self.starting = None;
     }
 
-    /// Whether it runs, and nobody was told yet.
+    /// Returns whether it runs and that was not reported yet.
     pub(super) fn is_news(&self) -> bool {
         self.starting.is_none() && self.failure.is_none() && !self.announced
     }
 
-    /// Asks its tree to end, itself first. Asked again, the earlier deadline counts.
+    /// Asks its tree to end, the guest itself first. If asked again, the earlier deadline counts.
     pub(super) fn stop(&mut self, grace: Duration, now: Instant) {
         let until = now.checked_add(grace).unwrap_or(now + Duration::from_secs(1 << 30));
         if let Some(at) = &mut self.killing {
@@ -102,12 +102,13 @@ impl Guest {
         tree::signal_below_of(self.usher_pid(), Signal::TERM, self.own());
     }
 
-    /// Shells that somebody types to ignore SIGTERM, and end when their terminal goes.
+    /// Hangs up: interactive shells ignore SIGTERM, and end when their terminal goes.
     pub(super) fn hang_up(&self) {
         self.signal(Signal::HUP);
     }
 
-    /// Kills its tree when its time is up. Its usher stays: it says how the guest ended, and reaps the rest.
+    /// Kills its tree when its time is up. Its usher stays, to report how the guest ended and to reap the
+    /// rest.
     pub(super) fn force(&mut self, now: Instant) {
         if self.killing.is_some_and(|at| now >= at) {
             tree::signal_below_of(self.usher_pid(), Signal::KILL, None);
@@ -115,7 +116,7 @@ impl Guest {
         }
     }
 
-    /// How it ended; its tree is gone.
+    /// Returns how it ended, once its tree is gone.
     pub(super) fn exit(&self) -> Exit {
         if self.failure.is_some() { Exit::NeverStarted } else { usher::hear_end(&self.says) }
     }
@@ -124,7 +125,7 @@ impl Guest {
         i32::try_from(self.pid).ok().and_then(Pid::from_raw)
     }
 
-    /// Its pid is its own while it is below its usher, which alone reaps it.
+    /// Its pid is valid while it is below its usher, which alone reaps it.
     fn signal(&self, signal: Signal) {
         let Some(pid) = self.own() else { return };
         let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };

@@ -68,7 +68,7 @@ impl Shim {
         let (says, ushers) = pipe()?;
         let group = run.group.as_ref();
         let life = |child: &mut Child<'_>, outside: Option<&Group>| {
-            // Its words would count as the agent's.
+            // Its notifications would count as the agent's.
             child.notify = None;
             if let Some(group) = outside {
                 group.take(std::process::id());
@@ -136,7 +136,7 @@ impl Shim {
         }
     }
 
-    /// Tells that the guest runs, kills what is to be killed of it, and tells when nothing of it is left.
+    /// Reports that the guest runs, kills what is due, and reports when nothing of it is left.
     pub(super) fn tend_guest(&mut self, now: Instant) {
         let Phase::Running(run) = &mut self.phase else { return };
         let number = run.number;
@@ -158,7 +158,7 @@ impl Shim {
 }
 
 impl Run {
-    /// The terminal that whoever is attached sees: its own, or that of its guest.
+    /// Returns the terminal that attached clients see: the run's own, or its guest's.
     pub(super) fn shown(&self) -> Option<&super::pty::Pty> {
         let guests = || self.visit.as_ref().and_then(Visit::here).map(|guest| &*guest.pty);
         self.pty.as_deref().or_else(guests)
@@ -170,7 +170,7 @@ impl Run {
     }
 }
 
-/// The guest has ended, and its tree: its last words are shown, and its end is told.
+/// The guest and its tree have ended: shows its last output and reports its end.
 pub(super) fn see_off(run: &mut Run, viewers: &mut Viewers, links: &mut Links, buffer: &mut Vec<u8>) {
     let Some(Visit::Here(mut guest)) = run.visit.take() else { return };
     guest.confirm();
@@ -183,10 +183,10 @@ pub(super) fn see_off(run: &mut Run, viewers: &mut Viewers, links: &mut Links, b
     run.visit = Some(Visit::Gone { number, exit });
 }
 
-/// What follows from the order to start a guest.
+/// What follows from an order to start a guest.
 enum Answer {
     Start,
-    /// It is being started, and that will be told.
+    /// It is being started, and that will be reported.
     Wait,
     Say(GuestReport),
 }
@@ -203,7 +203,7 @@ fn answer(run: &Run, number: u64) -> Answer {
         }
         Some(Visit::Here(_)) => never(StartFailure::Occupied { run: run.number }),
         Some(Visit::Gone { number: last, .. }) if number <= *last => Answer::Say(gone(run, number)),
-        // A terminal of its own is there to be joined; and nobody comes to a run that ends.
+        // A run with its own terminal can be joined there, and a run that ends takes no guest.
         Some(Visit::Gone { .. }) | None if run.pty.is_some() || run.is_being_ended() => {
             never(refused(Errno::BUSY))
         }
@@ -211,7 +211,7 @@ fn answer(run: &Run, number: u64) -> Answer {
     }
 }
 
-/// What is told of a guest that is not there.
+/// Returns the report on a guest that is not there.
 fn gone(run: &Run, number: u64) -> GuestReport {
     let exit = match &run.visit {
         Some(Visit::Gone { number: last, exit }) if *last == number => *exit,

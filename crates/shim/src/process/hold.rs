@@ -1,4 +1,5 @@
-//! Locks that a shim takes while a run lives, and keeps until that ends: those of vendor sessions that became known in it.
+//! Locks that a shim takes during a run and keeps until its end: those of vendor sessions that became known
+//! in it.
 
 use super::opening::OpenError;
 use super::shim::{Phase, Shim};
@@ -10,11 +11,11 @@ use pinfold_lock::{Folder, Guard, Record, Request};
 use std::os::fd::OwnedFd;
 
 impl Shim {
-    /// Takes locks whose descriptors came along, and says which of them are held now.
+    /// Takes locks whose descriptors came along, and reports which of them are held now.
     pub(super) fn hold(&mut self, run: RunNumber, locks: &[Lock]) {
         let came: Vec<_> = locks.iter().map(|lock| (lock, self.descriptors_of(lock))).collect();
         if !self.is_present(run) {
-            // Their descriptors are closed, and whoever sent them has his own.
+            // Their descriptors are closed; the sender still has its own.
             return self.tell_of(run);
         }
         let Some(request) = self.guards.first().map(|guard| request(guard.record())) else { return };
@@ -36,7 +37,7 @@ impl Shim {
         daemon.map_or_else(Vec::new, |daemon| daemon.take_descriptors(lock.descriptors))
     }
 
-    /// The run has ended and is recorded: what was held for it is free before anybody is told.
+    /// The run has ended and is recorded: its locks are freed before the end is reported.
     pub(super) fn let_go(&mut self, held: Vec<Guard>) {
         if held.is_empty() {
             return;
@@ -49,7 +50,7 @@ impl Shim {
     }
 }
 
-/// What the session's own lock says of the run.
+/// Returns what the session's own lock says of the run.
 fn request(record: &Record) -> Request {
     Request {
         reason: record.reason.clone(),

@@ -1,4 +1,4 @@
-//! What an agent reads: messages, in order, each delivery once.
+//! The agent's input: messages in order, each delivery once.
 
 use crate::files::log::Position;
 use crate::protocol::report::{InputRefused, Report};
@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A message is taken whatever its length when nothing waits; otherwise no more than this may wait.
+/// A message of any length is taken if nothing waits; otherwise no more than this may wait.
 const MOST_WAITING: usize = 1 << 20;
-/// Deliveries that are remembered: one turn runs at a time, so repeats come close behind.
+/// How many deliveries are remembered: one turn runs at a time, so repeats come soon after.
 const REMEMBERED: usize = 64;
 
 /// The standard input of one run.
@@ -36,17 +36,17 @@ impl Input {
         Self { run, pipe, queue: VecDeque::new(), taken: VecDeque::new(), closing: false }
     }
 
-    /// Gives the pipe to whoever writes to it instead; there is no input for it here any more.
+    /// Hands the pipe over to another writer; afterwards there is no input here.
     pub(super) fn give_pipe(&mut self) -> Option<OwnedFd> {
         self.pipe.take()
     }
 
-    /// The pipe, while something waits to be written to it.
+    /// Returns the pipe while something waits to be written to it.
     pub(super) fn wanting(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Takes a delivery to be written; returns what is to be reported at once.
+    /// Queues a delivery for writing; returns what to report at once.
     pub(super) fn deliver(&mut self, message: MessageId, attempt: u32, bytes: Vec<u8>) -> Vec<Report> {
         let delivery = (message, attempt);
         if self.taken.contains(&delivery) {
@@ -66,7 +66,7 @@ impl Input {
         self.write()
     }
 
-    /// Writes what the pipe takes; returns what is to be reported.
+    /// Writes what the pipe takes; returns what to report.
     pub(super) fn write(&mut self) -> Vec<Report> {
         let mut reports = Vec::new();
         while let (Some(pipe), Some(first)) = (&self.pipe, self.queue.front_mut()) {
@@ -92,13 +92,13 @@ impl Input {
         reports
     }
 
-    /// Closes the pipe behind what still waits.
+    /// Closes the pipe once everything that waits is written.
     pub(super) fn close(&mut self) -> Vec<Report> {
         self.closing = true;
         self.write()
     }
 
-    /// Nobody reads any more: what waits is refused.
+    /// The agent no longer reads: everything that waits is refused.
     pub(super) fn shut(&mut self) -> Vec<Report> {
         self.pipe = None;
         let waiting: Vec<_> = self.queue.drain(..).map(|waiting| waiting.delivery).collect();

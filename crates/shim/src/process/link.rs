@@ -1,4 +1,4 @@
-//! Connections with daemons. One counts; what is sent to it never makes the shim wait.
+//! Connections to daemons. Only one counts; sending to it never makes the shim wait.
 
 use super::viewer::{Newcomer, refuse};
 use super::wire::Wire;
@@ -23,17 +23,17 @@ use std::time::{Duration, Instant};
 const OUTPUT_QUEUED: usize = 256 << 10;
 /// A daemon that does not read its reports is not listened to.
 const REPORTS_QUEUED: usize = 1 << 20;
-/// Descriptors that may wait for the rest of their command: those of many locks.
+/// Most descriptors that may wait for the rest of their command: those of many locks.
 const MOST_DESCRIPTORS: usize = 1024;
-/// Connections that have not said hello; the oldest goes when there are more.
+/// Most connections that have not said hello; beyond that, the oldest is dropped.
 const MOST_PENDING: usize = 8;
-/// How long newcomers wait when there are no descriptors for them.
+/// How long newcomers wait if there are no descriptors for them.
 const DEAF: Duration = Duration::from_millis(100);
-/// A daemon's generation is one above the last; one that is made up to keep the others out is far above.
+/// A daemon's generation is one above the last; one made up to keep others out is far above.
 const FARTHEST: u64 = 1 << 32;
-/// The records of a session are in its folder, in the folder of all sessions, in the home.
+/// A session's records are in its folder, which is in the folder of all sessions, in the home.
 const HOME_ABOVE: usize = 3;
-/// Without a daemon, the path by which the next one comes is looked at so often.
+/// Without a daemon, the path for the next one is checked at this interval.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// One connection.
@@ -42,30 +42,30 @@ pub(super) struct Link {
     wire: Wire,
     follow: bool,
     behind: bool,
-    /// What came along with commands that were not obeyed yet.
+    /// Descriptors that came with commands not yet obeyed.
     descriptors: Vec<OwnedFd>,
     grown: Grown,
     origin: Origin,
-    /// Who came through the listening socket, until that is judged.
+    /// The peer that came through the listening socket, until it is judged.
     peer: Option<Peer>,
 }
 
-/// What was said of how far the tape has grown.
+/// What was reported of the tape's growth.
 #[derive(Debug, Clone, Copy, Default)]
 struct Grown {
-    /// Where it ends.
+    /// Where the tape ends now.
     now: Option<(RunNumber, Position)>,
     told: Option<(RunNumber, Position)>,
-    /// Whether a word about it waits to be sent: then there is no second one.
+    /// Whether a report on it is already queued; then there is no second one.
     waits: bool,
 }
 
 /// Where a connection came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// From whoever started this shim.
+    /// The process that started this shim.
     Parent,
-    /// Through the listening socket.
+    /// The listening socket.
     Later,
 }
 
@@ -75,33 +75,34 @@ impl Link {
         Self { wire, follow: true, behind: false, descriptors, grown, origin, peer: None }
     }
 
-    /// Somebody who came through the listening socket.
+    /// Creates the link of a peer that came through the listening socket.
     fn later(socket: OwnedFd, peer: Peer) -> Self {
         Self { peer: Some(peer), ..Self::new(socket, Decoder::default(), Origin::Later) }
     }
 
-    /// Whether it may see the terminal and type: nothing in a sandbox, and no agent, types into another's.
+    /// Returns whether the peer may see the terminal and type: nothing in a sandbox, and no agent, types into
+    /// another's terminal.
     fn may_join(&self, joins: Joins) -> bool {
         let Some(Ok(standing)) = self.peer.as_ref().map(|peer| place(peer, None)) else { return false };
         (joins.confined || !standing.is_confined()) && (joins.runs || standing.shims.is_empty())
     }
 
-    /// Whether it is of no more use.
+    /// Returns whether the connection is of no more use.
     pub(super) fn is_closed(&self) -> bool {
         self.wire.is_closed()
     }
 
-    /// Whether there is something to be sent.
+    /// Returns whether something waits to be sent.
     pub(super) fn has_queued(&self) -> bool {
         self.wire.queued() > 0
     }
 
-    /// Whether commands are read from it now.
+    /// Returns whether commands are read from it now.
     pub(super) fn is_heard(&self) -> bool {
         self.wire.queued() < REPORTS_QUEUED
     }
 
-    /// Keeps no memory for what may come.
+    /// Frees the memory kept for later input.
     pub(super) fn shrink(&mut self) {
         self.wire.decoder.shrink();
     }
@@ -116,7 +117,7 @@ impl Link {
         self.behind = false;
     }
 
-    /// Queues output, unless the daemon does not keep up.
+    /// Queues output, unless the daemon cannot keep up.
     pub(super) fn output(
         &mut self,
         run: RunNumber,
@@ -134,12 +135,13 @@ impl Link {
         }
     }
 
-    /// The tape of a run ends here now: said with the next flush, unless that is known or a word about it waits already.
+    /// Notes that the tape of a run now ends here. The next flush reports it, unless that is known or already
+    /// queued.
     pub(super) fn grown(&mut self, run: RunNumber, end: Position) {
         self.grown.now = Some((run, end));
     }
 
-    /// It was told of this end already.
+    /// Notes that the daemon knows this end.
     pub(super) fn knows_end(&mut self, run: RunNumber, end: Position) {
         self.grown.told = Some((run, end));
     }
@@ -169,28 +171,28 @@ impl Link {
         }
     }
 
-    /// Reads once; what came is then taken with [`Link::command`].
+    /// Reads once; commands are then taken with [`Link::command`].
     pub(super) fn read(&mut self) {
         self.wire.read_with(&mut self.descriptors);
-        // No command has as many.
+        // No command has this many.
         if self.descriptors.len() > MOST_DESCRIPTORS {
             self.wire.close();
         }
     }
 
-    /// The first of the descriptors that came; fewer when there are fewer.
+    /// Takes the first `count` descriptors that came, or fewer if there are fewer.
     pub(super) fn take_descriptors(&mut self, count: usize) -> Vec<OwnedFd> {
         self.descriptors.drain(..count.min(self.descriptors.len())).collect()
     }
 
-    /// Closes what came with commands that did not want it.
+    /// Closes descriptors that came with commands that did not want them.
     pub(super) fn drop_descriptors(&mut self) {
         if self.wire.decoder.is_empty() {
             self.descriptors = Vec::new();
         }
     }
 
-    /// The next whole command.
+    /// Returns the next whole command.
     pub(super) fn command(&mut self) -> Option<Command> {
         loop {
             match self.try_command() {
@@ -205,7 +207,7 @@ impl Link {
         }
     }
 
-    /// The first word of a newcomer: it says who they are.
+    /// Reads a newcomer's first word, which says who it is.
     fn first(&mut self) -> Option<First> {
         loop {
             let frame = match self.wire.decoder.frame() {
@@ -230,7 +232,7 @@ impl Link {
     }
 }
 
-/// Who a newcomer is.
+/// What a newcomer is.
 enum First {
     Daemon {
         generation: u64,
@@ -246,24 +248,24 @@ impl AsFd for Link {
     }
 }
 
-/// All connections: the one that counts, and those that have not said hello.
+/// All connections: the daemon's, and those that have not said hello.
 #[derive(Debug)]
 pub(super) struct Links {
-    /// Where newcomers come; nothing while it is not listened.
+    /// Where newcomers connect; `None` while the shim does not listen.
     pub(super) listener: Option<Listener>,
     pub(super) daemon: Option<Link>,
     pub(super) pending: Vec<Link>,
     generation: Option<u64>,
     deaf: Option<Instant>,
-    /// When to look again whether the next daemon can come.
+    /// When to check again that the next daemon can connect.
     look: Option<Instant>,
     /// The lock that makes a process the daemon of this home.
     daemon_lock: Option<FileId>,
-    /// Who beside people may join the terminal.
+    /// Who besides people may join the terminal.
     pub(super) joins: Joins,
 }
 
-/// The lock of the home that a session's records are in.
+/// Returns the daemon lock of the home that contains a session's records.
 fn daemon_lock(records: &Path) -> Option<FileId> {
     let above = records.ancestors().skip(1).take(HOME_ABOVE);
     above.into_iter().find_map(|folder| file_id(&folder.join(crate::DAEMON_LOCK)))
@@ -283,17 +285,18 @@ impl Links {
         }
     }
 
-    /// Listens for newcomers, if it does not yet, or where its path was removed.
+    /// Listens for newcomers, if it does not yet or if its path was removed.
     pub(super) fn listen(&mut self, keep: &Keep) -> Result<(), Errno> {
         if !self.listener.as_ref().is_some_and(Listener::is_there) {
-            // A folder for sockets may be gone for good, as that of a login is behind its end. The records' is not.
+            // A folder for sockets may vanish for good, as that of a login does at logout. The records'
+            // folder does not.
             let beside = keep.records.with_file_name(crate::BESIDE_RECORDS);
             self.listener = Some(Listener::open(&[&keep.listen, &beside])?);
         }
         Ok(())
     }
 
-    /// Listens once there is no daemon any more, and looks now and then whether it can still be found.
+    /// Listens once the daemon is gone, and checks now and then that it can still be found.
     pub(super) fn listen_if_lost(&mut self, keep: &Keep, now: Instant) {
         let lost = self.daemon.is_none() && self.generation.is_some();
         if !lost {
@@ -304,12 +307,12 @@ impl Links {
         }
     }
 
-    /// When to look again whether the next daemon can come.
+    /// Returns when to check again that the next daemon can connect.
     pub(super) fn look(&self) -> Option<Instant> {
         self.look
     }
 
-    /// Takes new connections of our own user.
+    /// Accepts new connections of our own user.
     pub(super) fn accept(&mut self) {
         let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
         while let Some(listener) = &self.listener {
@@ -317,7 +320,7 @@ impl Links {
                 Ok(socket) => self.take(socket),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return,
-                // Out of descriptors or memory: whoever waits there would wake us at once, again and again.
+                // Out of descriptors or memory: waiting connections would wake us again and again at once.
                 Err(_) => {
                     self.deaf = Some(Instant::now() + DEAF);
                     return;
@@ -337,17 +340,18 @@ impl Links {
         }
     }
 
-    /// Until when nobody new is listened to.
+    /// Returns until when no newcomers are accepted.
     pub(super) fn deaf(&self) -> Option<Instant> {
         self.deaf
     }
 
-    /// Listens to newcomers again when it is time.
+    /// Accepts newcomers again when it is time.
     pub(super) fn recover(&mut self, now: Instant) {
         self.deaf = self.deaf.filter(|until| now < *until);
     }
 
-    /// Listens to what newcomers say; whether one of them is the daemon from now on, and who wants to look.
+    /// Reads what newcomers say; returns whether one of them is now the daemon, and which want to view the
+    /// terminal.
     pub(super) fn greet(&mut self, records: &Path) -> (bool, Vec<Newcomer>) {
         let (mut greeted, mut viewers) = (false, Vec::new());
         for mut link in std::mem::take(&mut self.pending) {
@@ -381,21 +385,22 @@ impl Links {
             Some(_) => return false,
         }
         link.drop_descriptors();
-        // The older connection goes with everything in it that was not read.
+        // The older connection is dropped with everything unread in it.
         self.daemon = Some(link);
         self.generation = Some(generation);
         true
     }
 
-    /// Whether it is the daemon of this home: it has the home's lock, nothing confines it more than us, and it is
-    /// not of a run.
+    /// Returns whether the peer is the daemon of this home: it has the home's lock, nothing confines it more
+    /// than us, and it is not part of a run.
     fn is_daemon(&self, peer: &Peer, records: &Path) -> bool {
-        // The lock of our first daemon, and what is there now: the home may have been moved, or the file made anew.
+        // The lock of our first daemon, and the current one: the home may have been moved, or the file
+        // recreated.
         let locks: Vec<FileId> = self.daemon_lock.into_iter().chain(daemon_lock(records)).collect();
         peer.holds(&locks) && place(peer, None).is_ok_and(|standing| standing.is_person())
     }
 
-    /// The generation that was accepted last.
+    /// Returns the generation that was last accepted.
     pub(super) fn generation(&self) -> u64 {
         self.generation.unwrap_or(0)
     }
@@ -407,12 +412,12 @@ impl Links {
         }
     }
 
-    /// Whether whoever started this shim is still connected.
+    /// Returns whether the process that started this shim is still connected.
     pub(super) fn has_parent(&self) -> bool {
         self.daemon.iter().chain(&self.pending).any(|link| link.origin == Origin::Parent)
     }
 
-    /// Whether a daemon is connected.
+    /// Returns whether a daemon is connected.
     pub(super) fn has_daemon(&self) -> bool {
         self.daemon.is_some()
     }

@@ -1,7 +1,7 @@
-//! The shim itself: one thread, one loop, no waiting on anybody but the kernel.
+//! The shim itself: one thread, one loop, waiting only for the kernel.
 //!
-//! It holds the locks, starts agents one after the other, reads what they print, ends their trees, writes
-//! down how they ended, and only then says so. Daemons come and go meanwhile.
+//! It holds the locks, starts agents one after the other, reads what they print, ends their trees, records
+//! how they ended, and only then reports it. Daemons come and go meanwhile.
 
 mod bell;
 mod child;
@@ -41,10 +41,11 @@ pub(crate) use survivors::survivor;
 
 use std::process::ExitCode;
 
-/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn()`]. Or that of a nursery.
+/// The life of a shim, which is told what to keep on its standard input, by [`crate::client::spawn()`]; or
+/// that of a nursery.
 #[must_use]
 pub fn main() -> ExitCode {
-    // It does what whoever starts it says.
+    // It does what its parent says.
     if pinfold_kernel::own::has_borrowed_rights() {
         eprintln!("error: pinfold-shim runs commands, so it is never set-uid or set-gid");
         return ExitCode::FAILURE;
@@ -52,7 +53,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::bridge::asked(&std::env::args_os().collect::<Vec<_>>()) {
         return code;
     }
-    // Behind it comes the room for names. A session may be called so.
+    // The room for names follows it. A session may have this name too.
     if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::protocol::NURSERY) {
         return nursery::serve(title::Title::from_word_on(crate::protocol::NURSERY));
     }
@@ -64,7 +65,7 @@ fn life(title: Option<&title::Title>) -> ExitCode {
         Ok(shim) => shim.live(),
         Err(error) => {
             opening::say_why(&error);
-            // This is for one who tries it by hand.
+            // For a person who tries it by hand.
             eprintln!("error: {error}\nhint: pinfold-shim is started by pinfold, not by hand");
             ExitCode::FAILURE
         }

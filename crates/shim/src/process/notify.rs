@@ -13,31 +13,31 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
-/// The longest message that is read; systemd reads no more either.
+/// Longest message that is read, in bytes; systemd reads no more either.
 const LONGEST: usize = 4096;
-/// The longest status that is kept.
+/// Longest status that is kept, in bytes.
 const LONGEST_STATUS: usize = 1024;
-/// No more are read in one go, so that a flood cannot keep the shim from its work; the kernel queues fewer.
+/// Most messages read in one go, so that a flood cannot keep the shim from its work; the kernel queues fewer.
 const AT_ONCE: usize = 1024;
-/// After so many in a row from strangers nothing is read for a while: any user of the machine can send.
+/// After this many from strangers in a row, nothing is read for a while: any user of the machine can send.
 const REFUSED: usize = 64;
-/// So long; whoever of the tree speaks meanwhile waits, as it does while the shim is busy.
+/// How long nothing is read; processes of the tree wait meanwhile, as they do while the shim is busy.
 const DEAF: Duration = Duration::from_millis(100);
 
-/// The socket, and what is to be told of what came through it.
+/// The socket, and what is to be reported of the messages that came through it.
 #[derive(Debug)]
 pub(super) struct Notify {
     socket: OwnedFd,
     name: OsString,
     words: Words,
     untold: Untold,
-    /// How many strangers have come since the last one of the tree.
+    /// Messages from strangers since the last one from the tree.
     refused: usize,
-    /// Until when nothing is read, because strangers flood it.
+    /// Until when nothing is read, because strangers flood the socket.
     deaf: Option<Instant>,
 }
 
-/// What the agent of the present run has said.
+/// What the agent of the current run has said.
 #[derive(Debug, Default)]
 struct Words {
     ready: bool,
@@ -57,7 +57,8 @@ struct Untold {
 }
 
 impl Notify {
-    /// Opens a socket under a name that the kernel makes up: it needs no file and no path that might be long.
+    /// Opens a socket under a name that the kernel makes up: it needs no file, and no path that might be too
+    /// long.
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
@@ -76,17 +77,17 @@ impl Notify {
         })
     }
 
-    /// The value of `NOTIFY_SOCKET`.
+    /// Returns the value of `NOTIFY_SOCKET`.
     pub(super) fn name(&self) -> &OsString {
         &self.name
     }
 
-    /// What the agent said about its exit.
+    /// Returns what the agent said about its exit.
     pub(super) fn said(&self) -> Option<Said> {
         self.words.said
     }
 
-    /// Forgets everything: another run begins.
+    /// Forgets everything, because another run begins.
     pub(super) fn begin(&mut self) {
         // What is still in the socket was said by the last run.
         self.drain(None);
@@ -94,7 +95,7 @@ impl Notify {
         self.untold = Untold::default();
     }
 
-    /// Reads what came, until strangers are too many. `run` is the present one.
+    /// Reads messages, until there are too many from strangers. `run` is the current one.
     pub(super) fn read(&mut self, run: Option<&Run>) {
         for _ in 0..AT_ONCE {
             if self.refused == REFUSED {
@@ -108,7 +109,7 @@ impl Notify {
         }
     }
 
-    /// Reads everything that is there, whoever sent it.
+    /// Reads all messages that are there, from any sender.
     pub(super) fn drain(&mut self, run: Option<&Run>) {
         for _ in 0..AT_ONCE {
             if self.receive(run).is_err() {
@@ -118,7 +119,7 @@ impl Notify {
         self.refused = 0;
     }
 
-    /// Reads what an agent said before it ended, while it is known that its pid was its own.
+    /// Reads what an agent said before it ended, while its pid is still known to be its own.
     pub(super) fn last_words(&mut self, run: &mut Run) {
         if run.just_ended {
             self.drain(Some(run));
@@ -126,7 +127,7 @@ impl Notify {
         }
     }
 
-    /// Until when nothing is read.
+    /// Returns until when nothing is read.
     pub(super) fn deaf(&self) -> Option<Instant> {
         self.deaf
     }
@@ -136,7 +137,7 @@ impl Notify {
         self.deaf = self.deaf.filter(|until| now < *until);
     }
 
-    /// Takes one message.
+    /// Reads one message.
     fn receive(&mut self, run: Option<&Run>) -> Result<(), Errno> {
         let mut bytes = [0; LONGEST];
         let (length, sender) = pinfold_kernel::sender::receive(self.socket.as_fd(), &mut bytes)?;
@@ -146,7 +147,7 @@ impl Notify {
         Ok(())
     }
 
-    /// One that is not proved may say how things stand, and nothing that decides about the run.
+    /// An unproven sender may report a status, but nothing that decides about the run.
     fn hear(&mut self, message: &[u8], standing: Standing) {
         if standing == Standing::Stranger {
             return;
@@ -187,7 +188,7 @@ impl Notify {
         (self.words.said, self.untold.said) = (Some(said), true);
     }
 
-    /// A new daemon has to be told what the old one heard.
+    /// Makes a new daemon hear what the old one heard.
     pub(super) fn tell_again(&mut self) {
         self.untold.ready = self.words.ready;
         self.untold.stopping = self.words.stopping;
@@ -195,7 +196,7 @@ impl Notify {
         self.untold.said = self.words.said.is_some();
     }
 
-    /// What is to be told now; it counts as told.
+    /// Returns what is to be reported now, and counts it as reported.
     pub(super) fn untold(&mut self, run: RunNumber) -> Vec<Report> {
         let untold = std::mem::take(&mut self.untold);
         let mut notices = Vec::new();

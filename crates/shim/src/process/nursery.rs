@@ -9,20 +9,20 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-/// Lives as long as whoever started it.
+/// Lives as long as the process that started it.
 pub(super) fn serve(title: Option<Title>) -> ExitCode {
     pinfold_kernel::allocator::return_long_buffers();
     pinfold_kernel::own::close_from(3);
     signals::reset();
-    // Nobody asks how a shim ended: its connection and its records tell.
+    // A shim's exit status is not needed: its connection and its records tell.
     signals::ignore(libc::SIGCHLD);
-    // What ends the daemon by its terminal ends no start that is under way.
+    // A signal from the daemon's terminal must not end a start that is under way.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"pinfold-nursery");
     if let Some(title) = &title {
         title.write(b"nursery");
     }
-    // Found out once, for all that are forked.
+    // Looked up once, for all forked shims.
     let _ = pinfold_lock::process::vantage();
     crate::groups::group::find_mounts();
     loop {
@@ -35,7 +35,7 @@ pub(super) fn serve(title: Option<Title>) -> ExitCode {
     }
 }
 
-/// Forks a shim; one that cannot be forked is missed by whoever has the other end of its socket.
+/// Forks a shim; if that fails, the other end of its socket notices.
 fn fork(socket: &OwnedFd, title: Option<&Title>) {
     let become_shim = || -> Result<ExitCode, Errno> {
         rustix::stdio::dup2_stdin(socket)?;

@@ -1,4 +1,4 @@
-//! Becomes a shim: alone in its session, reaper of its tree, with the locks in hand and an ear open.
+//! Becomes a shim: alone in its session, reaper of its tree, holding the locks and listening.
 
 use super::link::{Link, Links, Origin};
 use super::notify::Notify;
@@ -41,7 +41,7 @@ pub(super) enum OpenError {
     Kernel(#[from] Errno),
 }
 
-/// `title` is what a forked one has on its command line.
+/// Opens the shim; `title` is the part of the command line that a forked shim may write its name to.
 pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     pinfold_kernel::allocator::return_long_buffers();
     own::close_from(3);
@@ -89,7 +89,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     })
 }
 
-/// Tells whoever started us what was wrong: there will be no other word.
+/// Tells the process that started us what was wrong; nothing else will be said.
 pub(super) fn say_why(error: &OpenError) {
     let (mut errno, mut text) = (None, error.to_string());
     let mut cause = std::error::Error::source(error);
@@ -100,7 +100,7 @@ pub(super) fn say_why(error: &OpenError) {
     }
     let mut frame = Vec::new();
     Report::CannotKeep { errno, text }.encode(&mut frame);
-    // Nobody may be there.
+    // The other end may be gone.
     let _ = rustix::net::send(rustix::stdio::stdin(), &frame, rustix::net::SendFlags::NOSIGNAL);
 }
 
@@ -109,11 +109,11 @@ fn errno_of(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
     own.or_else(|| error.downcast_ref::<std::io::Error>()?.raw_os_error())
 }
 
-/// Leaves everything behind that came from whoever started us; returns the umask, which agents get back.
+/// Drops everything inherited from the process that started us; returns the umask, which agents get back.
 fn settle_down() -> Result<Mode, Errno> {
     signals::reset();
     signals::ignore(libc::SIGPIPE);
-    // It fails only for a leader of a group, which is alone already.
+    // It fails only for a group leader, which is alone already.
     let _ = rustix::process::setsid();
     rustix::process::chdir("/")?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -148,7 +148,7 @@ fn receive(
     }
 }
 
-/// The standard streams that came along behind the locks.
+/// Takes the standard streams that came after the locks.
 fn given_streams(
     keep: &Keep,
     descriptors: impl Iterator<Item = OwnedFd>,

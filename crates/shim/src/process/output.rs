@@ -1,43 +1,44 @@
-//! Reads what an agent prints: always, whoever listens, and to the end.
+//! Reads what an agent prints: always, whether anything listens or not, and to the end.
 
 use crate::files::log::Stream;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What one read takes of an agent that prints much: the length of a pipe.
+/// Bytes of one read if an agent prints much: the length of a pipe.
 const READ: usize = 64 << 10;
-/// What the first read takes: most agents print little, and memory that is asked for has to be made.
+/// Bytes of a first read: most agents print little, and the kernel must supply every page that is asked for.
 const FIRST: usize = 4 << 10;
-/// When the tree is gone, what it wrote is in the pipes; more comes only from a stranger it gave them to.
+/// When the tree is gone, its output is in the pipes; more can only come from a stranger that it gave them
+/// to.
 const AFTER_THE_END: usize = 1 << 20;
 
 /// The two pipes of one run.
 #[derive(Debug)]
 pub(super) struct Outputs {
     pipes: [(Stream, Option<OwnedFd>); 2],
-    /// Whether the last read filled its room.
+    /// Whether the last read filled the buffer.
     more: bool,
 }
 
 impl Outputs {
-    /// A terminal has one output, and an agent with the streams of somebody else none.
+    /// A terminal has one output, and an agent with the caller's streams has none.
     pub(super) fn new(out: Option<OwnedFd>, error: Option<OwnedFd>) -> Self {
         Self { pipes: [(Stream::Out, out), (Stream::Error, error)], more: false }
     }
 
-    /// The pipes that are still open, with their numbers.
+    /// Returns the open pipes, with their numbers.
     pub(super) fn open(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         let numbered = self.pipes.iter().enumerate();
         numbered.filter_map(|(number, (_, pipe))| Some((number, pipe.as_ref()?.as_fd())))
     }
 
-    /// Whether this is the agent's output, and nothing more will come.
+    /// Returns whether this is standard output and has ended.
     pub(super) fn has_ended(&self, number: usize) -> bool {
         let (stream, pipe) = &self.pipes[number];
         *stream == Stream::Out && pipe.is_none()
     }
 
-    /// Reads one pipe once into `buffer`; says from which stream something came.
+    /// Reads one pipe once into `buffer`; returns the stream if something came.
     pub(super) fn read(&mut self, number: usize, buffer: &mut Vec<u8>) -> Option<Stream> {
         buffer.clear();
         buffer.reserve(if self.more { READ } else { FIRST });
@@ -54,7 +55,7 @@ impl Outputs {
         None
     }
 
-    /// Reads on where a terminal has more: it gives a few kibibytes at a time.
+    /// Reads on if a terminal has more: it gives a few kibibytes at a time.
     pub(super) fn read_on(&mut self, number: usize, buffer: &mut Vec<u8>) {
         let (_, pipe) = &self.pipes[number];
         let Some(pipe) = pipe else { return };
@@ -62,7 +63,7 @@ impl Outputs {
         while buffer.len() < READ / 2 {
             match rustix::io::read(pipe, rustix::buffer::spare_capacity(buffer)) {
                 Ok(count) if count > 0 => {}
-                // What is wrong shows again with the next read.
+                // An error shows again with the next read.
                 Ok(_) | Err(_) => return,
             }
         }

@@ -8,14 +8,14 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Keys that wait for an agent that does not read; whoever types more is not listened to for now.
+/// Most keys that wait for an agent that does not read; beyond that, viewers' keys are not read for now.
 const MOST_TYPED: usize = 64 << 10;
 
-/// A terminal with what is on its screen.
+/// A terminal with its screen.
 #[derive(Debug)]
 pub(super) struct Pty {
     master: OwnedFd,
-    /// While it is open, a tree that has closed all of its own may open the terminal again.
+    /// Kept open so that a tree that has closed all its own descriptors can open the terminal again.
     _agents: OwnedFd,
     pub(super) screen: Terminal,
     pub(super) bell: Bell,
@@ -45,12 +45,12 @@ impl Pty {
         Ok((pty, theirs))
     }
 
-    /// Another descriptor of the master side.
+    /// Returns another descriptor of the master side.
     pub(super) fn master(&self) -> Result<OwnedFd, Errno> {
         again(&self.master)
     }
 
-    /// The size follows whoever types; the agent is told by a signal.
+    /// Sets the size of the viewer that types; the agent is told by a signal.
     pub(super) fn resize(&mut self, size: Size) {
         if size != self.screen.size() && self.tell_size(size).is_ok() {
             self.screen.resize(size);
@@ -68,12 +68,12 @@ impl Pty {
         self.write();
     }
 
-    /// The master side, while keys wait to be written to it.
+    /// Returns the master side while keys wait to be written to it.
     pub(super) fn wanting(&self) -> Option<BorrowedFd<'_>> {
         (!self.typed.is_empty()).then(|| self.master.as_fd())
     }
 
-    /// Whether more keys are taken now.
+    /// Returns whether more keys are taken now.
     pub(super) fn listens(&self) -> bool {
         self.typed.len() < MOST_TYPED
     }
@@ -86,7 +86,7 @@ impl Pty {
                 Ok(count) => written += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                // Nobody has the other side any more, so nobody will read it.
+                // The other side is closed, so the keys will never be read.
                 Err(_) => written = self.typed.len(),
             }
         }

@@ -1,7 +1,7 @@
-//! The unsafe lines of the crate, each behind a safe function: fork, exec, signals, descriptors.
+//! The unsafe code of the crate, each piece inside a safe function: fork, exec, signals, descriptors.
 //!
-//! A shim has one thread. So a forked child may do whatever its parent may, and nobody else touches what is
-//! changed here.
+//! A shim has one thread. So a forked child may do whatever its parent may, and no other thread touches what
+//! is changed here.
 #![expect(unsafe_code, reason = "fork, exec and signals have no safe form; this is the only place")]
 
 use rustix::io::Errno;
@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// `CLONE_INTO_CGROUP`, which libc gives a type that is too small.
+/// `CLONE_INTO_CGROUP`, for which libc's type is too small.
 const INTO_CGROUP: u64 = 1 << 33;
 
 /// A child that was just forked.
@@ -19,7 +19,8 @@ pub(super) struct Forked {
     pub(super) pidfd: OwnedFd,
 }
 
-/// Forks a child, into a control group if one is given. The child runs `life` and ends with its answer.
+/// Forks a child, into a control group if one is given. The child runs `life` and exits with the code that it
+/// returns.
 pub(super) fn fork(group: Option<BorrowedFd<'_>>, life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno> {
     let mut pidfd: RawFd = -1;
     // SAFETY: `clone_args` is a plain C struct for which all zeroes is valid.
@@ -47,7 +48,7 @@ pub(super) fn fork(group: Option<BorrowedFd<'_>>, life: &mut dyn FnMut() -> i32)
     }
 }
 
-/// As [`fork`], where the kernel or its guards do not let us use clone3.
+/// Like [`fork`], for kernels or sandboxes that do not allow clone3.
 pub(super) fn plain_fork(life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno> {
     // SAFETY: as in `fork`.
     match unsafe { libc::fork() } {
@@ -61,7 +62,7 @@ pub(super) fn plain_fork(life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno>
     }
 }
 
-/// Forks a child that nobody waits for. It runs `life` and ends; true is success.
+/// Forks a child that is not waited for. It runs `life` and exits; true is success.
 pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<(), Errno> {
     // SAFETY: as in `fork`.
     match unsafe { libc::fork() } {
@@ -71,7 +72,7 @@ pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<(), Errno> {
     }
 }
 
-/// Writes over words of this process's command line, and ends them with zeroes.
+/// Overwrites words of this process's command line, and fills the rest with zeroes.
 pub(super) fn write_words(from: usize, room: usize, text: &[u8]) {
     debug_assert!(text.len() < room, "a zero ends it");
     let words: *mut u8 = std::ptr::with_exposed_provenance_mut(from);
@@ -83,13 +84,13 @@ pub(super) fn write_words(from: usize, room: usize, text: &[u8]) {
     }
 }
 
-/// Ends the process without running anything of the parent's.
+/// Ends the process without running any of the parent's exit code.
 fn exit(code: i32) -> ! {
     // SAFETY: always allowed.
     unsafe { libc::_exit(code) }
 }
 
-/// Executes a program; returns only when that failed.
+/// Executes a program; returns only if that failed.
 pub(super) fn execute(program: &CString, arguments: &[CString], environment: &[CString]) -> Errno {
     let pointers = |texts: &[CString]| {
         let mut all: Vec<_> = texts.iter().map(|text| text.as_ptr()).collect();
@@ -104,13 +105,13 @@ pub(super) fn execute(program: &CString, arguments: &[CString], environment: &[C
     last_errno()
 }
 
-/// Gives back to the kernel what the allocator and the stack do not use now.
+/// Returns unused memory of the allocator and the stack to the kernel.
 pub(super) fn trim_memory() {
     pinfold_kernel::allocator::trim();
     trim_stack();
 }
 
-/// Gives back the pages that deeper calls have used before: a shim sleeps much and its start went deep.
+/// Returns the stack pages that deeper calls used: a shim sleeps much, and its start went deep.
 #[inline(never)]
 fn trim_stack() {
     const PAGE: usize = 4096;

@@ -1,9 +1,9 @@
-//! What the kernel says of a process that was reaped.
+//! What the kernel says of a reaped process.
 
 use pinfold_core::exit::Exit;
 use rustix::process::WaitStatus;
 
-/// How a process ended; nothing when it did not.
+/// Returns how a process ended; `None` if it did not.
 pub(super) fn exit(status: WaitStatus) -> Option<Exit> {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Some(Exit::Code(code)),

@@ -23,14 +23,15 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What survives a SIGKILL is in the kernel's hands: it is asked again, less and less often.
+/// Survivors of a SIGKILL depend on the kernel: the signal is repeated, less and less often.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LAST_RETRY: Duration = Duration::from_secs(1);
-/// So long at a stretch what is forked is killed as fast as it is forked; then everybody else is heard.
+/// For this long at a stretch, new processes are killed as fast as they are forked; then other events are
+/// handled.
 const BURST: Duration = Duration::from_millis(500);
-/// After this it is another user's, whose children are not to be ended by anybody here.
+/// After this, the survivors belong to another user, and we cannot end their children.
 const CHASE: Duration = Duration::from_secs(10);
-/// So many that have ended are reaped at a stretch.
+/// Most ended processes that are reaped at a stretch.
 const REAPED: usize = 128;
 
 /// A run.
@@ -46,11 +47,11 @@ pub(super) struct Run {
     pub(super) input: Input,
     pub(super) pty: Option<Box<Pty>>,
     pub(super) turns: Turns,
-    /// How it uses the tape, if it has one: then there is no input and no turn.
+    /// How it uses the tape, if it has one; then there is no input and no turn here.
     pub(super) taping: Option<Box<Taping>>,
-    /// Locks that were taken while it lived.
+    /// Locks that were taken during the run.
     pub(super) held: Vec<Guard>,
-    /// Its last guest, if it had one.
+    /// Its latest guest, if it had one.
     pub(super) visit: Option<Visit>,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
@@ -59,27 +60,29 @@ pub(super) struct Run {
     pub(super) grace: Duration,
     pub(super) stopping: Option<Stopping>,
     pub(super) again: Option<(Instant, Duration)>,
-    /// When the tree was first killed, and who was said to survive it.
+    /// When the tree was first killed, and the survivors that were reported.
     pub(super) killing: Option<Instant>,
     pub(super) left: Vec<Survivor>,
-    /// Whether more may have ended than was reaped.
+    /// Whether more processes may have ended than were reaped.
     pub(super) unreaped: bool,
-    /// Until when nobody looks whether it has become the agent: it would lose its processor to whoever looks.
+    /// Until when the shim does not check whether the child has become the agent, because the check would
+    /// take the processor from it.
     pub(super) undisturbed: Option<Instant>,
-    /// Whether the agent was reaped this moment: what it said last has not been read.
+    /// Whether the agent was reaped just now, so that its last words have not been read.
     pub(super) just_ended: bool,
     /// Whether the daemon was told that it runs.
     pub(super) announced: bool,
-    /// The shape of the run that is to follow at once, if one is.
+    /// The shape of the run that is to follow at once, if any.
     pub(super) next: Option<Shape>,
 }
 
 /// How far a run has come.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The child has not become the agent yet; the pipe ends when it has, and says why when it cannot.
+    /// The child has not become the agent yet; the pipe closes when it has, and carries the reason if it
+    /// cannot.
     Starting(OwnedFd),
-    /// The agent lives.
+    /// The agent is alive.
     Running,
     /// The agent has ended; the rest of its tree is being ended.
     Ending(Exit),
@@ -100,7 +103,7 @@ pub(super) enum Tree {
 }
 
 impl Run {
-    /// Asks the whole tree to end, the agent first. Asked again, the earlier deadline counts.
+    /// Asks the whole tree to end, the agent first. If asked again, the earlier deadline counts.
     pub(super) fn stop(&mut self, grace: Duration, now: Instant) {
         let until = now.checked_add(grace).unwrap_or(now + Duration::from_secs(1 << 30));
         match &mut self.stopping {
@@ -109,7 +112,7 @@ impl Run {
                 self.stopping = Some(Stopping { until, forced: false });
                 self.signal(Signal::TERM);
                 let _ = tree::signal_below(Signal::TERM, Some(self.pid));
-                // Shells that somebody types to ignore the one, and end when their terminal goes.
+                // Interactive shells ignore SIGTERM, and end when their terminal goes.
                 if self.pty.is_some() {
                     self.signal(Signal::HUP);
                 }
@@ -120,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Whether it was asked to end, or has and its tree follows.
+    /// Returns whether it was asked to end, or has ended and its tree follows.
     pub(super) fn is_being_ended(&self) -> bool {
         self.stopping.is_some() || matches!(self.stage, Stage::Ending(_))
     }
@@ -130,7 +133,7 @@ impl Run {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
     }
 
-    /// Kills the whole tree when its time is up; again and again until nothing is left.
+    /// Kills the whole tree when its time is up, again and again until nothing is left.
     pub(super) fn force(&mut self, now: Instant) {
         let time_up = match (&self.stage, self.stopping) {
             (Stage::Ending(_), _) => true,
@@ -154,11 +157,11 @@ impl Run {
         self.again = Some((now + wait, wait));
     }
 
-    /// Kills the tree, and whatever it forks meanwhile as fast as it is forked: processes that live for less than
-    /// a millisecond, each the child of the last one, are not met by looking now and then.
+    /// Kills the tree, and whatever it forks meanwhile as fast as it is forked: processes that live for less
+    /// than a millisecond, each the child of the last one, are missed by looking now and then.
     fn kill(&mut self, chase: Option<Instant>) -> Met {
         let mut met = BTreeSet::new();
-        // Children first, which whatever is orphaned becomes: to look below all of them takes long when they are many.
+        // Children first, which all orphans become: looking below all of them takes long if there are many.
         if self.kill_children(chase, &mut met) == Met::New && chase.is_some() {
             return Met::New;
         }
@@ -166,8 +169,8 @@ impl Run {
         self.kill_children(chase, &mut met)
     }
 
-    /// Kills children until there are none but those that were killed before. Those who live come before those who
-    /// have ended: a chain goes on while the dead are reaped.
+    /// Kills children until there are only those that were killed before. The living come before the ended: a
+    /// chain of forks goes on while the dead are reaped.
     fn kill_children(&mut self, chase: Option<Instant>, met: &mut BTreeSet<u32>) -> Met {
         let mut left = tree::kill_children(met);
         while left == Met::New && chase.is_some_and(|until| Instant::now() < until) {
@@ -179,7 +182,8 @@ impl Run {
         }
     }
 
-    /// Who cannot be ended, when that is known and was not said yet; looked for with every new try to end them.
+    /// Returns the processes that cannot be ended, if that is known and was not reported yet; checked with
+    /// every new try to end them.
     pub(super) fn new_survivors(&mut self, now: Instant) -> Option<&Vec<Survivor>> {
         let (since, (next, wait)) = (self.killing?, self.again?);
         let just_tried = next == now + wait;
@@ -191,11 +195,11 @@ impl Run {
             return None;
         }
         self.left = left;
-        // When all of them have gone, the end of the run says so.
+        // If all of them are gone, the end of the run says so.
         (!self.left.is_empty()).then_some(&self.left)
     }
 
-    /// Whoever is new hears of survivors too, and of those that there are now.
+    /// Makes a new daemon hear of the current survivors too.
     pub(super) fn tell_survivors_again(&mut self, now: Instant) {
         self.left.clear();
         if let Some((at, _)) = &mut self.again {
@@ -203,7 +207,7 @@ impl Run {
         }
     }
 
-    /// When [`Run::force`] or [`Run::reap`] has something to do next.
+    /// Returns when [`Run::force`] or [`Run::reap`] has something to do next.
     pub(super) fn next_force(&self) -> Option<Instant> {
         if self.unreaped {
             return Some(Instant::now());
@@ -215,7 +219,8 @@ impl Run {
         }
     }
 
-    /// Reaps what has ended, and notes how the agent did. There may be more: a tree can fork as fast as it is reaped.
+    /// Reaps ended processes, and records how the agent ended. There may be more: a tree can fork as fast as
+    /// it is reaped.
     pub(super) fn reap(&mut self) -> Tree {
         self.unreaped = false;
         for _ in 0..REAPED {
@@ -231,7 +236,7 @@ impl Run {
         Tree::Populated
     }
 
-    /// Where it was the usher of the guest that was reaped, nothing of the guest is left.
+    /// If the guest's usher was reaped, nothing of the guest is left.
     fn note_usher(&mut self, reaped: Pid) {
         let guest = self.visit.as_mut().and_then(Visit::here_mut);
         if let Some(guest) = guest.filter(|guest| guest.usher.pid == reaped) {
@@ -239,7 +244,7 @@ impl Run {
         }
     }
 
-    /// Looks whether the child has become the agent.
+    /// Checks whether the child has become the agent.
     pub(super) fn confirm(&mut self) {
         let Stage::Starting(pipe) = &self.stage else { return };
         let mut saying = [0; child::SAYING];
@@ -253,7 +258,7 @@ impl Run {
         }
     }
 
-    /// Whether exec succeeded, and nobody was told yet.
+    /// Returns whether exec succeeded and that was not reported yet.
     pub(super) fn is_news(&self) -> bool {
         let known = !matches!(self.stage, Stage::Starting(_));
         known && self.failure.is_none() && !self.announced
@@ -270,7 +275,7 @@ impl Run {
     }
 }
 
-/// Reaps what was reparented to a shim that has no run.
+/// Reaps processes that were reparented to a shim without a run.
 pub(super) fn reap_strays() {
     while let Ok(Some(_)) | Err(Errno::INTR) = rustix::process::wait(WaitOptions::NOHANG) {}
 }

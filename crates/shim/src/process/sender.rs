@@ -1,8 +1,9 @@
-//! Judges who sent a word about a run: a process of its tree, or a stranger that found out the name of the socket.
+//! Judges the sender of a notification: a process of the run's tree, or a stranger that found out the
+//! socket's name.
 //!
-//! One that lives is placed by its parents: a shim is the reaper of its tree, so nobody gets away from below it. One that
-//! was reaped already is known as the agent itself by its pidfd, or as one of the tree by the control group in which it
-//! ended. Where the kernel tells neither, nothing is proved about it.
+//! A living sender is placed by its parents: a shim is the reaper of its tree, so no process escapes from
+//! below it. A sender that was reaped already is recognised as the agent by its pidfd, or as one of the tree
+//! by the control group in which it ended. If the kernel offers neither, nothing is proved about it.
 
 use super::run::Run;
 use super::tree;
@@ -14,20 +15,20 @@ use std::os::fd::{AsFd, OwnedFd};
 /// What a sender is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It is of the tree.
+    /// A process of the tree.
     Member,
-    /// It has ended, and nothing is known about it but its user.
+    /// An ended process of which only the user is known.
     Unproved,
     Stranger,
 }
 
-/// Judges a sender; `run` is the present one.
+/// Judges a sender; `run` is the current one.
 pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> Standing {
     let Some(pid) = sender.pid.filter(|_| sender.user == rustix::process::geteuid().as_raw()) else {
         return Standing::Stranger;
     };
     let (below, exists) = (is_below(pid, std::process::id()), tree::exists(pid));
-    // Asked last: the number was its own when /proc was read.
+    // Checked last: the pid was its own when /proc was read.
     let reaped = sender.pidfd.as_ref().map_or(!exists, |pidfd| pidfd::is_reaped(pidfd.as_fd()));
     match (reaped, below) {
         (false, true) if is_guests(pid, run) => Standing::Stranger,
@@ -37,7 +38,7 @@ pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> Standing {
     }
 }
 
-/// Whether it is of the guest: what that says is nothing about the run.
+/// Returns whether it belongs to the guest, whose words say nothing about the run.
 fn is_guests(pid: u32, run: Option<&Run>) -> bool {
     let guest = run.and_then(|run| run.visit.as_ref()?.here());
     guest.is_some_and(|guest| is_below(pid, guest.usher_pid()))
@@ -46,7 +47,7 @@ fn is_guests(pid: u32, run: Option<&Run>) -> bool {
 fn judge_reaped(pid: u32, pidfd: Option<&OwnedFd>, run: Option<&Run>) -> Standing {
     let Some(run) = run else { return Standing::Unproved };
     let Some(pidfd) = pidfd else {
-        // The number cannot be another's within the moment between its end and this.
+        // The pid cannot be reused in the moment between its end and this.
         let said_last = run.just_ended && run.process.pid == pid;
         return if said_last { Standing::Member } else { Standing::Unproved };
     };

@@ -3,7 +3,7 @@
 use crate::protocol::start::{Contain, Start, Stdin};
 use pinfold_terminal::Size;
 
-/// What a child has to be forked with; all the rest it is told at its gate.
+/// What a child has to be forked with; it is told everything else at its gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) terminal: Option<Size>,
@@ -16,7 +16,8 @@ impl Shape {
         Self { terminal: start.terminal, stdin: start.stdin, contain: start.contain }
     }
 
-    /// The shape of the run after this one, where one is to follow at once. A terminal is made when it is asked for.
+    /// Returns the shape of the next run, if one is to follow at once. A terminal is made only when it is
+    /// asked for.
     pub(super) fn behind(start: &Start) -> Option<Self> {
         (start.repeats && start.terminal.is_none()).then(|| Self::of(start))
     }

@@ -1,4 +1,4 @@
-//! The shim's loop: what came is heard, then what is due is done. It waits for nobody but the kernel.
+//! The shim's loop: takes what came, then does what is due. It waits only for the kernel.
 
 use super::guest::Visit;
 use super::input::Input;
@@ -32,19 +32,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// When nothing hurries any more after a start or a burst: a new record file is put on disk, memory given back.
+/// How long after a start or a burst nothing is urgent any more: then a new record file is synced, and memory
+/// returned.
 const SETTLE: Duration = Duration::from_millis(700);
-/// So many reads at most: an agent that never stops printing must not keep a message from being written.
+/// Most reads: an agent that never stops printing must not keep a message from being written.
 const CATCH_UP: u32 = 16;
 /// Output that leaves no more than a page of memory behind.
 const SHORT: usize = 4096;
 
-/// What a shim is about.
+/// What a shim is doing.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Not told to go yet: ends with its parent.
+    /// Not told to go yet; ends with its parent.
     Waiting,
-    /// Holds the locks, for a while.
+    /// Holds the locks, until a deadline.
     Standing { until: Instant },
     /// Keeps a run.
     Running(Box<Run>),
@@ -57,11 +58,11 @@ pub(super) enum Phase {
 pub(super) struct Shim {
     pub(super) keep: Keep,
     pub(super) guards: Vec<Guard>,
-    /// The standard streams of agents, where they are not the shim's.
+    /// The standard streams for agents, if they come from the caller.
     pub(super) streams: Option<[OwnedFd; 3]>,
     pub(super) records: Records,
     pub(super) log: Log,
-    /// Open from the first run on that has one.
+    /// Open from the first run that has one.
     pub(super) tape: Option<Box<Tape>>,
     pub(super) links: Links,
     pub(super) viewers: Viewers,
@@ -74,7 +75,7 @@ pub(super) struct Shim {
     /// Whether it leaves when its run has ended.
     pub(super) last: bool,
     pub(super) settle: Option<Instant>,
-    /// When the record of an end is put on disk, if nobody has said before that it is stored.
+    /// When the record of an end is synced, unless the daemon says before that it is stored.
     pub(super) unstored: Option<Instant>,
     pub(super) buffer: Vec<u8>,
 }
@@ -96,9 +97,10 @@ enum Waker {
 }
 
 impl Shim {
-    /// Lives until there is nothing left to keep.
+    /// Runs until there is nothing left to keep.
     pub(super) fn live(mut self) -> ExitCode {
-        // What came together with the first word is there already, and wakes nobody; so may be the end of it.
+        // Bytes that came with the first word are here already, so poll does not report them; nor does it
+        // their end.
         self.greet();
         self.advance();
         while !matches!(self.phase, Phase::Gone) {
@@ -132,7 +134,7 @@ impl Shim {
         Ok(awake.map(|(_, (waker, _, _))| *waker).collect())
     }
 
-    /// What to wait for. Newcomers come first: a newer daemon's hello drops what the older one said.
+    /// Returns what to wait for. Newcomers come first: a newer daemon's hello drops what the older one said.
     fn wakers(&self) -> Vec<(Waker, BorrowedFd<'_>, PollFlags)> {
         let mut all = Vec::with_capacity(8);
         if let (Some(listener), None) = (&self.links.listener, self.links.deaf()) {
@@ -215,7 +217,7 @@ impl Shim {
         }
     }
 
-    /// Hears newcomers, and welcomes a daemon among them.
+    /// Reads newcomers, and welcomes a daemon among them.
     fn greet(&mut self) {
         let (daemon, viewers) = self.links.greet(&self.keep.records);
         for newcomer in viewers {
@@ -236,7 +238,7 @@ impl Shim {
         }
     }
 
-    /// Takes somebody who wants to see the terminal, unless there is none or another one.
+    /// Takes a client that wants to see the terminal, unless there is none, or it belongs to another run.
     fn show(&mut self, newcomer: Newcomer) {
         let (socket, _, join, _) = &newcomer;
         let wanted = match &self.phase {
@@ -284,7 +286,7 @@ impl Shim {
         self.obey();
     }
 
-    /// Obeys what the daemon has said so far.
+    /// Obeys the commands received so far.
     fn obey(&mut self) {
         while let Some(command) = self.links.daemon.as_mut().and_then(Link::command) {
             self.command(command);
@@ -308,7 +310,7 @@ impl Shim {
         }
     }
 
-    /// Ends the run, if there is one, and leaves behind it.
+    /// Ends the run, if there is one, and leaves after it.
     fn end(&mut self) {
         self.last = true;
         match &mut self.phase {
@@ -319,7 +321,7 @@ impl Shim {
     }
 
     fn read_output(&mut self, number: usize) {
-        // Whatever prints has been executed: that is said first.
+        // An agent that prints has been executed: that is reported first.
         self.announce();
         let Phase::Running(run) = &mut self.phase else { return };
         if run.taping.is_some() {
@@ -339,12 +341,12 @@ impl Shim {
         }
     }
 
-    /// Gives back what a burst has used, when nothing hurries any more.
+    /// Schedules the return of memory after a burst.
     pub(super) fn settle_soon(&mut self) {
         self.settle = Some(Instant::now() + SETTLE);
     }
 
-    /// Reads what has been printed so far, as far as that comes to an end.
+    /// Reads what has been printed so far, unless it never ends.
     pub(super) fn catch_up(&mut self) {
         for number in 0..2 {
             let mut left = CATCH_UP;
@@ -356,7 +358,7 @@ impl Shim {
         }
     }
 
-    /// Does what is due, now that everything that came was heard.
+    /// Does what is due, after all input was handled.
     fn advance(&mut self) {
         let now = Instant::now();
         self.drop_closed();
@@ -407,7 +409,7 @@ impl Shim {
         }
     }
 
-    /// Does what waited until nothing hurries any more: a new record file to the disk, memory back.
+    /// Does what waited until nothing is urgent: syncs a new record file, returns memory.
     fn settle_down(&mut self) {
         self.settle = None;
         // A failure shows again when a record is written.
@@ -425,7 +427,7 @@ impl Shim {
         }
     }
 
-    /// Says that the agent runs, once that is known.
+    /// Reports that the agent runs, once that is known.
     fn announce(&mut self) {
         let Phase::Running(run) = &mut self.phase else { return };
         run.confirm();
@@ -438,7 +440,7 @@ impl Shim {
         }
     }
 
-    /// What is said of a run that was started before.
+    /// Returns the report on a run that was started before.
     pub(super) fn started(&self, run: &Run) -> Report {
         Report::Started { run: run.number, process: run.process, at: run.at }
     }
@@ -456,25 +458,25 @@ impl Shim {
     }
 }
 
-/// The terminal of the run, if it has one.
+/// Returns the terminal of the run, if it has one.
 pub(super) fn pty_of(phase: &mut Phase) -> Option<&mut Pty> {
     if let Phase::Running(run) = phase { run.shown_mut() } else { None }
 }
 
-/// Follows what was printed on the screen, and shows it to whoever is attached.
+/// Updates the screen with printed bytes, and shows them to attached clients.
 pub(super) fn mirror(pty: &mut Pty, viewers: &mut Viewers, bytes: &[u8]) {
     viewers.output(bytes, pty.screen.size());
     pty.screen.feed(bytes);
     let attention = pty.screen.attention();
     pty.bell.printed(attention, || (Instant::now(), wall()));
     let answers = pty.screen.answers();
-    // The terminal of whoever types answers for itself.
+    // An attached client's terminal answers for itself.
     if viewers.is_empty() && !answers.is_empty() {
         pty.type_keys(&answers);
     }
 }
 
-/// Logs what was printed, and tells the ends of turns that are in it: the log is parted there.
+/// Logs printed bytes, and reports the ends of turns in them: the log is split there.
 pub(super) fn hear(
     log: &mut Log,
     links: &mut Links,
@@ -495,7 +497,7 @@ pub(super) fn hear(
     }
 }
 
-/// The output has ended: so has its last line.
+/// The output has ended, and with it the last line.
 pub(super) fn hear_end(log: &Log, links: &mut Links, turns: &mut Turns, run: RunNumber) {
     if let Some(heard) = turns.hear_end() {
         tell_heard(log, links, turns, run, heard);
@@ -512,7 +514,7 @@ fn tell_heard(log: &Log, links: &mut Links, turns: &mut Turns, run: RunNumber, h
     }
 }
 
-/// Logs what was printed, and shows it to the daemon.
+/// Logs printed bytes, and sends them to the daemon.
 fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes: &[u8]) {
     let place = log.append(wall(), run, stream, bytes);
     if let Some(daemon) = &mut links.daemon {
@@ -520,7 +522,7 @@ fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes
     }
 }
 
-/// The wall clock.
+/// Returns the wall clock's time.
 pub(super) fn wall() -> Wall {
     Wall(i64::try_from(clock::wall_ms()).unwrap_or(i64::MAX))
 }

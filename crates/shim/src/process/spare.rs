@@ -12,19 +12,19 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// An order to start at once comes within this; a successor that waited longer goes.
+/// An order to start at once comes within this time; a successor that waited longer is ended.
 const SPARE: Duration = Duration::from_millis(250);
 
 impl Shim {
-    /// Has a successor wait for the order to start.
+    /// Forks a successor that waits for the order to start.
     pub(super) fn prepare(&mut self, shape: Shape, group: Option<Group>) {
-        // Without one the start makes its own, and tells what was wrong.
+        // Without a successor the start forks its own child, and reports what was wrong.
         let waiting = self.fork_in(shape, group).ok();
         self.spare = waiting.map(|waiting| Spare { waiting, until: Instant::now() + SPARE });
         crash::point("spare.waits");
     }
 
-    /// The successor that waits, if it is of this shape.
+    /// Returns the waiting successor, if it has this shape.
     pub(super) fn take_spare(&mut self, shape: Shape) -> Option<Waiting> {
         let Spare { waiting, .. } = self.spare.take()?;
         if waiting.shape == shape {
@@ -34,7 +34,7 @@ impl Shim {
         None
     }
 
-    /// Ends a successor that nobody asked for.
+    /// Ends a successor that was not needed.
     pub(super) fn drop_spare(&mut self) {
         if let Some(spare) = self.spare.take() {
             spare.waiting.discard();
@@ -62,7 +62,7 @@ impl Shim {
         Ok(Waiting { forked, agent, ends, group, gate, shape })
     }
 
-    /// Forks a child that lives `life`, which is told the group that it was not forked into.
+    /// Forks a child that runs `life`, which is given the group that it was not forked into.
     pub(super) fn fork_into(
         &self,
         shape: Shape,
@@ -72,7 +72,7 @@ impl Shim {
         let into_group =
             |child: &mut Child<'_>| raw::fork(group.map(Group::folder), &mut || life(child, None));
         match self.fork_by(shape, into_group) {
-            // Kernels before 5.7, filters that know no clone3, and kernels that end what is forked into a
+            // Kernels before 5.7, filters that do not know clone3, and kernels that end what is forked into a
             // group: the child is moved while it waits.
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP | Errno::CHILD) => {
                 let waiting = self.fork_by(shape, |child| raw::plain_fork(&mut || life(child, group)))?;

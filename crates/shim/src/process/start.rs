@@ -1,4 +1,4 @@
-//! Starts an agent: takes a child that waits, writes down who it is under a new fence, and lets it go.
+//! Starts an agent: takes a waiting child, records its identity under a new fence, and lets it go.
 
 use super::input::Input;
 use super::output::Outputs;
@@ -19,11 +19,11 @@ use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// What an agent needs to be loaded, on most machines.
+/// The time an agent needs to be loaded, on most machines.
 const FIRST_STEPS: Duration = Duration::from_millis(2);
 
 impl Shim {
-    /// Starts an agent, once for each number.
+    /// Starts an agent, once for each run number.
     pub(super) fn start(&mut self, start: &Start) {
         if let Some(answer) = self.not_to_be_started(start.run) {
             self.links.report(&answer);
@@ -37,12 +37,12 @@ impl Shim {
     }
 
     fn run(&mut self, mut run: Run) {
-        // Whoever waits for a terminal has it from the first instruction on.
+        // Clients that wait for a terminal have it from the first instruction on.
         self.viewers.follow_typist(run.shown_mut());
         self.phase = Phase::Running(Box::new(run));
     }
 
-    /// The answer to a start that is not to be tried.
+    /// Returns the answer to a start that is not to be tried.
     fn not_to_be_started(&self, number: RunNumber) -> Option<Report> {
         let failed = |why| Some(Report::StartFailed { run: number, why });
         match &self.phase {
@@ -87,7 +87,7 @@ impl Shim {
         Ok(run.with_tape(unheard))
     }
 
-    /// Writes down who the child is, and lets it become the agent.
+    /// Records the child's identity, and lets it become the agent.
     fn release_child(&mut self, start: &Start, name: &RunName, waiting: Waiting) -> Result<Run, Errno> {
         let fence = self.write_down(start, name, &waiting);
         let fence = match fence.and_then(|fence| waiting.open_gate(start, fence).map(|()| fence)) {
@@ -116,7 +116,7 @@ impl Shim {
             visit: None,
             group,
             began: Instant::now(),
-            // Whoever waits for an agent on demand wants to know at once.
+            // A client that waits for an agent on demand wants to know at once.
             undisturbed: start.repeats.then(|| Instant::now() + FIRST_STEPS),
             at: super::shim::wall(),
             lived: Duration::ZERO,
@@ -136,7 +136,7 @@ impl Shim {
         self.guards.iter().find_map(pinfold_lock::Guard::directory)
     }
 
-    /// Writes into every lock which process it is held for now; returns the fence of the session's own.
+    /// Writes into every lock for which process it is held now; returns the fence of the session's own.
     fn write_down(&mut self, start: &Start, run: &RunName, waiting: &Waiting) -> Result<u64, Errno> {
         let words = start.arguments.iter().map(|word| word.to_string_lossy());
         let request = Request {
@@ -159,7 +159,7 @@ impl Shim {
         Ok(first)
     }
 
-    /// A start that came to nothing is an end like others: recorded, then told.
+    /// Records, then reports a failed start, which is an end like any other.
     pub(super) fn start_failed(&mut self, run: RunNumber, why: StartFailure) {
         let exited = Exited {
             run,
@@ -176,7 +176,7 @@ impl Shim {
     }
 }
 
-/// What is told of an end that was recorded.
+/// Returns the report on a recorded end.
 pub(super) fn told(exited: Exited) -> Report {
     match exited.failure {
         Some(why) => Report::StartFailed { run: exited.run, why },
@@ -184,7 +184,7 @@ pub(super) fn told(exited: Exited) -> Report {
     }
 }
 
-/// A directory that has been removed can still be entered, but nobody wants that.
+/// Checks the directory: a removed one can still be entered, but that is never wanted.
 pub(super) fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailure> {
     match (&start.directory, locked) {
         (Directory::Path(_), _) => Ok(()),

@@ -1,4 +1,4 @@
-//! Who is left of a tree that was killed, and why: for people, who may be able to do more than a shim.
+//! The survivors of a killed tree, and why they survive: for people, who may be able to do more than a shim.
 
 use pinfold_core::unended::{Survivor, Undying};
 use pinfold_kernel::proc::{self, stat::Stat};
@@ -7,13 +7,13 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use std::time::Duration;
 
-/// Another user's process is not going to end by our signals: that is known at once, and said once the others
+/// Another user's process will not end by our signals: that is known at once, and reported once the others
 /// have had time to end.
 const NOT_PERMITTED: Duration = Duration::from_secs(1);
 /// SIGKILL ends a process in milliseconds unless the kernel keeps it; a machine under load may need longer.
 const DOES_NOT_END: Duration = Duration::from_secs(5);
 
-/// Those below this process that can be said not to end, so long after the first SIGKILL.
+/// Returns the processes below this one that evidently do not end, this long after the first SIGKILL.
 pub(super) fn after(killing: Duration) -> Vec<Survivor> {
     if killing < NOT_PERMITTED {
         return Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn after(killing: Duration) -> Vec<Survivor> {
     left
 }
 
-/// A process that was to be ended, if it lives; one that only waits to be reaped does not.
+/// Describes a process that was to be ended, if it is alive; one that only waits to be reaped is not.
 pub(crate) fn survivor(process: u32) -> Option<Survivor> {
     let line = sys::read_file(&proc::path(process, "stat")).ok()?;
     let stat = Stat::parse(&line).filter(|stat| !stat.has_ended())?;

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use std::time::Instant;
 
 impl Shim {
-    /// Opens the tape for a run that is to have one, and says how much of it may be unheard.
+    /// Opens the tape for a run that is to have one; returns how many bytes of it may be unheard.
     pub(super) fn ready_tape(&mut self, start: &Start) -> Result<Option<u64>, Errno> {
         let plain = start.terminal.is_none() && self.streams.is_none();
         let Some(limits) = start.tape.filter(|_| plain) else { return Ok(None) };
@@ -34,14 +34,14 @@ impl Shim {
         Ok(self.tape.insert(open))
     }
 
-    /// The run as it uses the tape, if it does.
+    /// Returns the run's use of the tape, if it has one.
     fn taping(&mut self) -> Option<(&mut Taping, &mut Tape, Due)> {
         let Phase::Running(run) = &mut self.phase else { return None };
         let due = run.tape_due();
         Some((run.taping.as_deref_mut()?, self.tape.as_deref_mut()?, due))
     }
 
-    /// Whether the pipes of a run are read now.
+    /// Returns whether the pipes of a run are read now.
     pub(super) fn reads(&self, run: &Run) -> bool {
         match (&run.taping, &self.tape) {
             (Some(taping), Some(tape)) => taping.is_read(tape, run.tape_due()),
@@ -49,13 +49,13 @@ impl Shim {
         }
     }
 
-    /// How things stand with the tape of the run.
+    /// Returns the state of the run's tape.
     pub(super) fn tape_standing(&self) -> Option<TapeStanding> {
         let Phase::Running(run) = &self.phase else { return None };
         Some(run.taping.as_ref()?.standing(self.tape.as_deref()?))
     }
 
-    /// Reads what a run with a tape printed; the buffer is empty afterwards when there was nothing.
+    /// Reads what a run with a tape printed; the buffer is empty afterwards if there was nothing.
     pub(super) fn tape_output(&mut self, number: usize) {
         let (Phase::Running(run), Some(tape)) = (&mut self.phase, &mut self.tape) else { return };
         let due = run.tape_due();
@@ -65,11 +65,11 @@ impl Shim {
         }
     }
 
-    /// Says something to the agent, if it is what comes next.
+    /// Says a word to the agent, if it is the next one.
     pub(super) fn say(&mut self, say: Say) {
         let (run, number) = (say.run, say.number);
         self.settle_soon();
-        // What was printed before is on the tape before it, also when it was not read yet.
+        // Earlier output is on the tape first, even if it was not read yet.
         self.catch_up();
         let Some((taping, tape, _)) = self.taping() else { return self.refuse(run, number) };
         let next = taping.words.is_next(number);
@@ -81,13 +81,13 @@ impl Shim {
         }));
     }
 
-    /// A run without a tape hears nothing by number.
+    /// A run without a tape takes no numbered words.
     fn refuse(&mut self, run: RunNumber, number: SayNumber) {
         let why = SayRefused::Closed;
         self.links.report(&Report::Tape(TapeReport::Refused { run, number, why }));
     }
 
-    /// Writes on what is to be written to the agent, or closes it behind that.
+    /// Continues writing to the agent, or closes its input afterwards.
     pub(super) fn with_words(&mut self, what: impl FnOnce(&mut Taping) -> bool) {
         let Phase::Running(run) = &mut self.phase else { return };
         let number = run.number;
@@ -98,7 +98,7 @@ impl Shim {
         }
     }
 
-    /// What is on the tape below a position need not be kept for the daemon.
+    /// Notes that the daemon no longer needs the tape below a position.
     pub(super) fn heard(&mut self, to: Position) {
         // It may come before the first run of this shim.
         if self.keep.tape.is_some()
@@ -108,7 +108,7 @@ impl Shim {
         }
     }
 
-    /// Tries again what could not be written, and tells whether the agent waits and how far the tape has grown.
+    /// Retries failed writes, and reports whether the agent waits and how far the tape has grown.
     pub(super) fn tend_tape(&mut self) {
         let Some((taping, tape, due)) = self.taping() else { return };
         taping.retry(tape, due, Instant::now(), wall());
@@ -122,7 +122,7 @@ impl Shim {
         }
     }
 
-    /// The tree is gone: reads what it left behind, and ends its part of the tape.
+    /// The tree is gone: reads its last output, and ends its part of the tape.
     pub(super) fn end_tape(&mut self, run: &mut Run) -> Option<TapeEnd> {
         let (taping, tape) = (run.taping.as_deref_mut()?, self.tape.as_deref_mut()?);
         taping.retry(tape, Due::Last, Instant::now(), wall());
@@ -130,27 +130,27 @@ impl Shim {
             taping.hear(tape, Due::Last, stream, bytes, wall());
         });
         let end = taping.end(tape, wall());
-        // Whoever waits for a terminal waits in vain.
+        // Clients that wait for a terminal wait in vain.
         self.viewers.end(None);
         Some(end)
     }
 
-    /// Puts the tape on disk, where a record of an end is to be that nobody else has stored.
+    /// Syncs the tape, before a record of an end is synced that is stored nowhere else.
     pub(super) fn sync_tape(&mut self) {
         if let Some(tape) = &mut self.tape {
-            // A disk that fails now costs a repetition, as the power would.
+            // If the disk fails now, that costs a repetition, as a power cut would.
             let _ = tape.sync();
         }
     }
 }
 
 impl Run {
-    /// What bounds the tape now.
+    /// Returns what limits the tape now.
     fn tape_due(&self) -> Due {
         if self.is_being_ended() { Due::Ending } else { Due::Heard }
     }
 
-    /// Has what it prints written to the tape, and reads what is said to it by number.
+    /// Writes the run's output to the tape, and takes numbered words for its input.
     pub(super) fn with_tape(mut self, unheard: Option<u64>) -> Self {
         self.taping = unheard.map(|bound| {
             let pipe = self.input.give_pipe();

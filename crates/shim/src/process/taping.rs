@@ -1,4 +1,5 @@
-//! How a run uses the tape: what it prints is written there before more is read, and it waits when it cannot be.
+//! How a run uses the tape: its output is written there before more is read, and the agent waits if it cannot
+//! be.
 
 use super::words::Words;
 use crate::crash;
@@ -12,9 +13,10 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// A run that is being ended is read on for so much more: who waits in `write` does not hear that it is to end.
+/// This much more is read from a run that is being ended: an agent that waits in `write` does not notice that
+/// it is to end.
 const MORE: u64 = 8 << 20;
-/// A tape that cannot be written is tried again, less and less often.
+/// A failed write to the tape is retried, less and less often.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LAST_RETRY: Duration = Duration::from_secs(1);
 
@@ -22,32 +24,32 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Taping {
     run: RunNumber,
-    /// So much may be on the tape that is not heard.
+    /// How many bytes may be on the tape unheard.
     bound: u64,
     pub(super) words: Words,
     broken: Option<Broken>,
-    /// What the daemon knows of the flow.
+    /// The flow as last reported to the daemon.
     told: Flow,
 }
 
-/// A tape that could not be written.
+/// A failed write to the tape.
 #[derive(Debug)]
 struct Broken {
     errno: Errno,
-    /// What was read already: nothing more is, before it is written.
+    /// Bytes that were read already; nothing more is read before they are written.
     unwritten: (Stream, Vec<u8>),
     again: Instant,
     wait: Duration,
 }
 
-/// What bounds the tape.
+/// What limits the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// What was not heard.
+    /// The unheard bytes.
     Heard,
-    /// The same and a bit more, and then nothing: the run is being ended.
+    /// The unheard bytes and a bit more, and then nothing: the run is being ended.
     Ending,
-    /// Nothing: the tree is gone, and this is what it left.
+    /// Nothing: the tree is gone, and this is its last output.
     Last,
 }
 
@@ -56,12 +58,12 @@ impl Taping {
         Self { run, bound, words: Words::new(pipe), broken: None, told: Flow::Flows }
     }
 
-    /// Whether more of what is printed is read now.
+    /// Returns whether more output is read now.
     pub(super) fn is_read(&self, tape: &Tape, due: Due) -> bool {
         due != Due::Heard || self.flow(tape) == Flow::Flows
     }
 
-    /// Writes what was printed, keeps it to be written later, or counts what nobody can keep.
+    /// Writes output, keeps it to be written later, or counts what cannot be kept.
     pub(super) fn hear(&mut self, tape: &mut Tape, due: Due, stream: Stream, bytes: &[u8], at: Wall) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -98,7 +100,7 @@ impl Taping {
         self.broken = Some(Broken { errno, unwritten, again: Instant::now() + wait, wait });
     }
 
-    /// Tries again to write what could not be, when it is time or nothing is left to wait for.
+    /// Retries a failed write, when it is time or nothing is left to wait for.
     pub(super) fn retry(&mut self, tape: &mut Tape, due: Due, now: Instant, at: Wall) {
         let Some(broken) = &mut self.broken else { return };
         if due != Due::Heard || now >= broken.again {
@@ -107,12 +109,12 @@ impl Taping {
         }
     }
 
-    /// When to try again.
+    /// Returns when to try again.
     pub(super) fn again(&self) -> Option<Instant> {
         self.broken.as_ref().map(|broken| broken.again)
     }
 
-    /// Writes something to the tape, and then begins to write it to the agent.
+    /// Writes a word to the tape, and then begins to write it to the agent.
     pub(super) fn say(&mut self, tape: &mut Tape, say: Say, at: Wall) -> Result<(), SayRefused> {
         self.words.admit(&say)?;
         let more = say.heard.is_some_and(|heard| tape.printed() > heard || self.flow(tape) != Flow::Flows);
@@ -121,7 +123,7 @@ impl Taping {
         }
         let broken = |errno: Errno| SayRefused::TapeBroken { errno: errno.raw_os_error() };
         if let Some(Broken { errno, .. }) = &self.broken {
-            // What was printed before it is not on the tape yet.
+            // Earlier output is not on the tape yet.
             return Err(broken(*errno));
         }
         let what = What::Said { number: say.number, label: say.label.as_str(), bytes: &say.bytes };
@@ -131,7 +133,7 @@ impl Taping {
         Ok(())
     }
 
-    /// Whether what is printed is written and read on.
+    /// Returns whether output is written and read on.
     fn flow(&self, tape: &Tape) -> Flow {
         match &self.broken {
             Some(broken) => Flow::Broken { errno: broken.errno.raw_os_error() },
@@ -140,16 +142,16 @@ impl Taping {
         }
     }
 
-    /// The flow, if it is another than the daemon knows.
+    /// Returns the flow, if it differs from what the daemon knows.
     pub(super) fn new_flow(&mut self, tape: &Tape) -> Option<Flow> {
         let flow = self.flow(tape);
         (std::mem::replace(&mut self.told, flow) != flow).then_some(flow)
     }
 
-    /// The run has ended: what is left is written, or said to be lost, and the end of it.
+    /// The run has ended: writes the rest of its output, or that it is lost, and the end.
     pub(super) fn end(&mut self, tape: &mut Tape, at: Wall) -> TapeEnd {
         self.words.shut();
-        // What cannot be written now is missing on the tape, which then does not say that it is whole.
+        // If it cannot be written now, it is missing on the tape, which then does not claim to be whole.
         let _ = tape.append(at, self.run, What::End);
         TapeEnd { end: tape.end(), said: self.words.up_to() }
     }

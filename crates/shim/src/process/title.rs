@@ -1,4 +1,4 @@
-//! What a process is called in lists: the words of its command line, which a forked one has from its parent.
+//! The process's name in lists: its command line, which a forked process inherits from its parent.
 
 use super::raw;
 use pinfold_kernel::proc::stat::Stat;
@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The part of the command line that may be written over.
+/// The part of the command line that may be overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Title {
     from: usize,
@@ -15,7 +15,7 @@ pub(super) struct Title {
 }
 
 impl Title {
-    /// The words from `word` on, if there is one.
+    /// Returns the part from `word` on, if the word is there.
     pub(super) fn from_word_on(word: &str) -> Option<Self> {
         let words: Vec<OsString> = std::env::args_os().collect();
         let before = words.iter().position(|found| found == word)?;
@@ -23,7 +23,7 @@ impl Title {
         let line = sys::read_file(Path::new("/proc/self/stat")).ok()?;
         let (start, end) = Stat::parse(&line)?.arguments()?;
         let whole: usize = words.iter().map(|found| found.as_bytes().len() + 1).sum();
-        // Where the kernel tells of another place than that of our words, nothing is written.
+        // If the kernel's addresses do not match our words, nothing is written.
         (end.checked_sub(start)? == whole).then(|| Self { from: start + skip, length: whole - skip })
     }
 

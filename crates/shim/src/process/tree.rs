@@ -1,6 +1,6 @@
-//! The tree of processes below a shim: who is in it, and how it is signalled.
+//! The tree of processes below a shim: which ones are in it, and how they are signalled.
 //!
-//! A shim is the reaper of all its descendants: none of them can get away from below it. A direct child keeps
+//! A shim is the reaper of all its descendants: none of them can escape from below it. A direct child keeps
 //! its pid until the shim reaps it; any other process is signalled only through a pidfd that was seen to be
 //! below the shim after it was opened.
 
@@ -9,29 +9,30 @@ use pinfold_kernel::proc::tree::{children, descendants, is_below, with_descendan
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeSet;
 
-/// Whether somebody was met who was not met before.
+/// Whether a process was met for the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Met {
     New,
     Known,
 }
 
-/// Kills the children of this process once; whether there was one that was not met before. Whatever is forked by
-/// somebody who then ends becomes a child of this process.
+/// Kills the children of this process once; returns whether one of them was met for the first time. A process
+/// whose parent ends becomes a child of this one.
 pub(super) fn kill_children(met: &mut BTreeSet<u32>) -> Met {
     let mut all = Met::Known;
-    // The kernel lists them as they came: the last ones live, where thousands before them have ended.
+    // The kernel lists them in order of arrival: the last ones are alive, where thousands before them have
+    // ended.
     for child in children(std::process::id()).into_iter().rev().filter(|child| met.insert(*child)) {
         all = Met::New;
         if let Some(pid) = pid(child) {
-            // A child that has ended is a zombie until it is reaped: the pid is still its own.
+            // An ended child is a zombie until it is reaped, so the pid is still its own.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
     }
     all
 }
 
-/// Sends a signal to everything below this process, except to one that got it before; who is there.
+/// Sends a signal to everything below this process, except to one that got it before; returns the processes.
 pub(super) fn signal_below(signal: Signal, except: Option<Pid>) -> Vec<u32> {
     let own = std::process::id();
     let below = living();
@@ -56,12 +57,13 @@ pub(super) fn signal_below_of(root: u32, signal: Signal, except: Option<Pid>) {
     }
 }
 
-/// Whether there is such a process at all.
+/// Returns whether such a process exists at all.
 pub(super) fn exists(process: u32) -> bool {
     stat::parent(process).is_some()
 }
 
-/// Everything below this process but children that have ended: to look below thousands of those takes seconds.
+/// Returns everything below this process except ended children: looking below thousands of those takes
+/// seconds.
 fn living() -> Vec<u32> {
     let ended = |child: u32| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -1,7 +1,7 @@
-//! Turns: which message the agent has taken, and the line by which it says that it is done with it.
+//! Turns: which message the agent has taken, and the line by which it says that it is done.
 //!
-//! Only a line that begins in the turn counts, and only on standard output. The shim reads it because the shim
-//! is always there: what is printed while no daemon is connected counts as well.
+//! Only a line that begins in the turn counts, and only on standard output. The shim reads it because the
+//! shim is always there: a line printed while no daemon is connected counts too.
 
 use crate::crash;
 use crate::files::log::{Position, Stream};
@@ -10,13 +10,13 @@ use crate::protocol::report::Report;
 use pinfold_core::ids::{MessageId, RunNumber};
 use std::path::{Path, PathBuf};
 
-/// What the last line of a turn begins with.
+/// The beginning of the last line of a turn.
 const MARK: &[u8] = b"PINFOLD_DONE";
 
-/// So many marks outside of turns are told of in a run: an agent may print nothing else.
+/// Most marks outside turns that are reported in a run: an agent may print nothing else.
 const MOST_STRAYS: u8 = 16;
 
-/// The turn under way, or the last one.
+/// The current turn, or the last one.
 #[derive(Debug)]
 pub(super) struct Turns {
     records: PathBuf,
@@ -29,23 +29,23 @@ pub(super) struct Turns {
     strays: u8,
 }
 
-/// How far the present line was read.
+/// How far the current line was read.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    /// So much of the mark was there so far.
+    /// This much of the mark was there so far.
     Begins(usize),
     /// It has no mark, or began before the turn.
     Other,
-    /// It has; this much of the rest was there so far, and whether that is all of it.
+    /// It has the mark; the rest of it so far, and whether that is complete.
     Marked(Vec<u8>, bool),
 }
 
-/// What a line with the mark says.
+/// What a line with the mark means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The turn under way is over, unless the id it names is that of another message.
+    /// The current turn is over, unless the line names another message.
     Answer { answer: Vec<u8>, whole: bool, named: Option<MessageId> },
-    /// Nothing: no turn is under way.
+    /// Nothing, because no turn is under way.
     Stray { named: Option<MessageId> },
 }
 
@@ -55,38 +55,38 @@ impl Turns {
         Self { records: records.to_owned(), says_done, expected: None, latest: None, line, strays: 0 }
     }
 
-    /// The turn of this delivery will end with a line.
+    /// Notes that the turn of this delivery will end with a line.
     pub(super) fn expect(&mut self, message: MessageId, attempt: u32) {
         self.says_done = true;
         self.expected = Some((message, attempt));
     }
 
-    /// The agent has taken a delivery; what is reported again was taken before.
+    /// The agent has taken a delivery; a repeated report is ignored.
     pub(super) fn taken(&mut self, run: RunNumber, message: MessageId, attempt: u32, from: Position) {
         if self.latest.as_ref().is_some_and(|turn| turn.is(run, message, attempt)) {
             return;
         }
         let turn = Turn { run, message, attempt, from, done: None };
-        // A disk that fails costs what nobody may need; the daemon is told as well.
+        // If the disk fails, this record is lost, but the daemon is told as well.
         let _ = turn.store(&self.records);
         self.latest = Some(turn);
         self.line.leave_behind();
     }
 
-    /// Where the log stood when this delivery was taken.
+    /// Returns the log's position when this delivery was taken.
     pub(super) fn begin_of(&self, run: RunNumber, message: MessageId, attempt: u32) -> Position {
         let turn = self.latest.as_ref().filter(|turn| turn.is(run, message, attempt));
         turn.map_or(Position(0), |turn| turn.from)
     }
 
-    /// What is said of a turn that has ended.
+    /// Returns the report on a turn that has ended.
     pub(super) fn ended(&self, run: RunNumber, message: MessageId, attempt: u32) -> Option<Report> {
         let turn =
             self.latest.as_ref().filter(|turn| turn.is(run, message, attempt) && turn.done.is_some())?;
         Some(Report::TurnDone(Box::new(turn.clone())))
     }
 
-    /// Reads what was printed, up to the end of the first line with the mark: where that is, and what it says.
+    /// Reads output up to the end of the first line with the mark; returns where that is, and what it means.
     pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Option<(usize, Heard)> {
         match stream {
             Stream::Out => {}
@@ -100,7 +100,7 @@ impl Turns {
         Some((end, self.judge(text, whole)))
     }
 
-    /// The output has ended, and with it the last line.
+    /// Ends the output, and with it the last line.
     pub(super) fn hear_end(&mut self) -> Option<Heard> {
         let Line::Marked(text, whole) = std::mem::replace(&mut self.line, Line::Begins(0)) else {
             return None;
@@ -108,7 +108,7 @@ impl Turns {
         Some(self.judge(text, whole))
     }
 
-    /// What the rest of a line with the mark means now.
+    /// Judges the rest of a line with the mark.
     fn judge(&self, text: Vec<u8>, whole: bool) -> Heard {
         let first = first_id(&text);
         match (self.awaited(), first) {
@@ -120,10 +120,10 @@ impl Turns {
         }
     }
 
-    /// Notes the end of the turn under way, and gives what is to be reported.
+    /// Records the end of the current turn; returns what to report.
     pub(super) fn done(&mut self, done: Done) -> Option<Report> {
         let turn = self.latest.as_mut()?;
-        // What may be about another message does not end the wait for this one.
+        // A line that may be about another message does not end the wait for this one.
         if done.named.is_none() {
             self.expected = None;
         }
@@ -133,13 +133,13 @@ impl Turns {
         Some(Report::TurnDone(Box::new(turn.clone())))
     }
 
-    /// What is to be reported of a mark outside of a turn, unless there were many already.
+    /// Returns the report on a mark outside a turn, unless there were many already.
     pub(super) fn stray(&mut self, run: RunNumber, named: Option<MessageId>) -> Option<Report> {
         self.strays = self.strays.saturating_add(1);
         (self.strays <= MOST_STRAYS).then_some(Report::StrayDone { run, named })
     }
 
-    /// The message whose turn is under way, where a line ends it.
+    /// Returns the message of the current turn, if a line ends that.
     fn awaited(&self) -> Option<MessageId> {
         let open = |turn: &&Turn| turn.done.as_ref().is_none_or(|done| done.named.is_some());
         let turn = self.latest.as_ref().filter(open)?;
@@ -148,7 +148,7 @@ impl Turns {
 }
 
 impl Line {
-    /// Goes on to where the last of these bytes leave the line, which nobody is interested in.
+    /// Skips these bytes; only their last one matters, for whether a line begins.
     fn pass(&mut self, bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             *self = if *last == b'\n' { Line::Begins(0) } else { Line::Other };
@@ -162,7 +162,8 @@ impl Line {
         }
     }
 
-    /// Reads up to the end of a line that has the mark: where it ends, the rest of it, and whether that is whole.
+    /// Reads up to the end of a line with the mark; returns where it ends, its rest, and whether that is
+    /// complete.
     fn read(&mut self, bytes: &[u8]) -> Option<(usize, Vec<u8>, bool)> {
         let mut at = 0;
         while at < bytes.len() {
@@ -199,7 +200,7 @@ impl Line {
     }
 }
 
-/// The id that a text begins with, if it does, and where that ends.
+/// Returns the id that a text begins with, and where it ends.
 fn first_id(text: &[u8]) -> Option<(MessageId, usize)> {
     let begin = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let length = text[begin..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - begin);
@@ -210,7 +211,7 @@ fn end_of_line(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
-/// Adds as much as an answer may have; says whether that was all.
+/// Appends as much as an answer may have; returns whether that was everything.
 fn keep(answer: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let room = LONGEST_ANSWER - answer.len();
     answer.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -234,7 +235,7 @@ mod tests {
         turns.taken(RUN, MESSAGE, 1, Position(0));
     }
 
-    /// Everything that was heard as an answer when these pieces are printed.
+    /// Returns everything that is taken for an answer when these pieces are printed.
     fn answers(turns: &mut Turns, pieces: &[&[u8]]) -> Vec<(usize, String)> {
         let mut heard = Vec::new();
         for piece in pieces {
@@ -281,7 +282,7 @@ mod tests {
         assert!(answers(&mut turns, &[b"PINFOLD_DONE early\n"]).is_empty());
         assert!(answers(&mut turns, &[b"PINFOLD_"]).is_empty());
         take(&mut turns);
-        // A line that began before the turn is none of the turn's.
+        // A line that began before the turn is not part of it.
         assert!(answers(&mut turns, &[b"DONE half\n"]).is_empty());
         assert!(turns.hear(Stream::Error, b"PINFOLD_DONE on stderr\n").is_none());
         assert_eq!(answers(&mut turns, &[b"PINFOLD_DONE\n"]), [(13, String::new())]);
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(Turn::latest(&folder.path().join("exits")).unwrap().done.unwrap().answer, b" x");
     }
 
-    /// The id of the message of these tests, and another one.
+    /// The id of these tests' message, and another one.
     const OWN: &str = "00000000000000000000000005";
     const OTHER: &str = "00000000000000000000000006";
 

@@ -1,8 +1,10 @@
-//! The usher of a guest: a process between the shim and the guest that is the reaper of the guest's tree, and of nothing else.
+//! The usher of a guest: a process between the shim and the guest that is the reaper of the guest's tree, and
+//! of nothing else.
 //!
-//! What a guest leaves behind is to end with it, and what the agent leaves behind is not. A shim could not tell them apart:
-//! whatever is orphaned becomes its own child, wherever it came from. Below an usher the kernel keeps the two apart. It is
-//! forked from the shim, ends with it, holds none of its descriptors, and takes no orders.
+//! What a guest leaves behind must end with it, but not what the agent leaves behind. A shim could not tell
+//! them apart: every orphan becomes its own child, wherever it came from. Below an usher the kernel keeps
+//! them apart. The usher is forked from the shim, ends with it, holds none of its descriptors, and takes no
+//! orders.
 
 use super::child::Child;
 use super::tree::{self, Met};
@@ -17,22 +19,22 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// What it is called. Not as a shim: whoever is below it belongs to the shim above it.
+/// Its process name, which is not a shim's: processes below it belong to the shim above it.
 const NAME: &CStr = c"pinfold-guest";
-/// What survives a SIGKILL is killed again, less and less often.
+/// Survivors of a SIGKILL are killed again, less and less often.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LAST_RETRY: Duration = Duration::from_secs(1);
-/// The length of what it says of an end: how, and a number.
+/// Length of its report on an end: how, and a number.
 const END: usize = 5;
 
-/// Forks the guest and stays until its whole tree is gone; returns the code to end with.
+/// Forks the guest and stays until its whole tree is gone; returns the exit code.
 pub(super) fn live(child: &mut Child<'_>, says: &OwnedFd) -> i32 {
     i32::from(attend(child, says).is_err())
 }
 
 fn attend(child: &mut Child<'_>, says: &OwnedFd) -> Result<(), Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The shim may have died before the line above: then no signal comes.
+    // The shim may have died before the line above, and then no signal comes.
     if rustix::process::getppid() != Some(child.shim) {
         return Err(Errno::SRCH);
     }
@@ -42,7 +44,7 @@ fn attend(child: &mut Child<'_>, says: &OwnedFd) -> Result<(), Errno> {
     child.shim = own;
     let guest = raw::plain_fork(&mut || child.live())?.pid;
     rustix::io::write(says, &guest.as_raw_nonzero().get().to_le_bytes())?;
-    // A copy of a connection would keep its other end from hearing that the shim closed it.
+    // A copy of a connection would hide from its other end that the shim closed it.
     rustix::stdio::dup2_stdin(says)?;
     pinfold_kernel::own::close_from(3);
     let signals = Signals::take(&[libc::SIGCHLD])?;
@@ -74,7 +76,7 @@ fn wait_for(guest: Pid) -> Result<Exit, Errno> {
     }
 }
 
-/// Kills what the guest left behind until nothing is left.
+/// Kills what the guest left behind, until nothing is left.
 fn end_rest(signals: &Signals) {
     let mut pause = FIRST_RETRY;
     let mut met = BTreeSet::new();
@@ -88,7 +90,7 @@ fn end_rest(signals: &Signals) {
         let mut fds = [PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
         let timeout = pinfold_kernel::clock::timespec(pause);
         if !matches!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1..)) {
-            // What was met may have forked meanwhile, or be another process by now.
+            // Processes met before may have forked meanwhile, or their pids may have been reused.
             met.clear();
             pause = (pause * 2).min(LAST_RETRY);
         }
@@ -96,7 +98,7 @@ fn end_rest(signals: &Signals) {
     }
 }
 
-/// Reaps what has ended; whether nothing is left.
+/// Reaps ended processes; returns whether nothing is left.
 fn all_reaped() -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -107,7 +109,7 @@ fn all_reaped() -> bool {
     }
 }
 
-/// The pid of the guest, which an usher says first.
+/// Reads the guest's pid, which an usher says first.
 pub(super) fn hear_pid(says: &OwnedFd) -> Result<u32, Errno> {
     let mut pid = [0; 4];
     loop {
@@ -120,7 +122,7 @@ pub(super) fn hear_pid(says: &OwnedFd) -> Result<u32, Errno> {
     }
 }
 
-/// How the guest ended, of an usher that has ended: one that was killed took its guest along.
+/// Returns how the guest ended, from an usher that has ended; a killed usher took its guest along.
 pub(super) fn hear_end(says: &OwnedFd) -> Exit {
     let mut end = [0; END];
     match (rustix::io::read(says, &mut end), end) {

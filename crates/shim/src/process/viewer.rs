@@ -1,4 +1,4 @@
-//! Whoever is attached to the terminal. None of them ever makes the agent, the shim or another one wait.
+//! The clients attached to the terminal. None of them ever makes the agent, the shim or another client wait.
 
 use super::pty::Pty;
 use super::wire::Wire;
@@ -10,16 +10,16 @@ use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Somebody who wants to see the terminal.
+/// A client that wants to see the terminal.
 pub(super) type Newcomer = (OwnedFd, Decoder, Join, u32);
 
-/// Output beyond this is not queued: the screen is painted again when there is room.
+/// Output beyond this is not queued: the screen is repainted when there is room.
 const MOST_QUEUED: usize = 256 << 10;
-/// A screen is not painted again sooner: 30 times in a second is more than people see.
+/// A screen is not repainted sooner: 30 times a second is more than people see.
 const REPAINT: Duration = Duration::from_millis(33);
-/// More than people look at one terminal; memory stays bounded.
+/// More than people ever attach to one terminal; bounds the memory.
 const MOST: usize = 64;
-/// Somebody who does not read gets this long for the last words.
+/// A client that does not read gets this long for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// One connection.
@@ -29,16 +29,16 @@ pub(super) struct Viewer {
     pid: u32,
     size: Size,
     seat: Seat,
-    /// What is queued is not the whole truth: the screen is to be painted again.
+    /// Output was left out, so the screen is to be repainted.
     behind: bool,
     painted: Option<Instant>,
 }
 
-/// All of them, in the order in which they came.
+/// All viewers, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
     all: Vec<Viewer>,
-    /// The connection that types.
+    /// Index of the viewer that types.
     typist: Option<usize>,
 }
 
@@ -47,12 +47,12 @@ impl Viewers {
         self.all.is_empty()
     }
 
-    /// Whether nobody else can join.
+    /// Returns whether no other viewer can join.
     pub(super) fn is_full(&self) -> bool {
         self.all.len() >= MOST
     }
 
-    /// Takes somebody who has joined.
+    /// Takes a client that has joined.
     pub(super) fn join(&mut self, (socket, decoder, join, pid): Newcomer, mut pty: Option<&mut Pty>) {
         let Join { size, seat, .. } = join;
         let wire = Wire::new(socket, decoder);
@@ -63,11 +63,11 @@ impl Viewers {
         } else {
             self.tell_keyboard();
         }
-        // Keys that came together with the first word are there already, and wake nobody.
+        // Keys that came with the first word are here already, so poll does not report them.
         self.hear(index, pty);
     }
 
-    /// Gives the keyboard to somebody, or to whoever has waited longest.
+    /// Gives the keyboard to the wanted viewer, or to the one that has waited longest.
     fn choose(&mut self, wanted: Option<usize>, pty: Option<&mut Pty>) {
         let types = |viewer: &Viewer| viewer.seat != Seat::Watches && !viewer.wire.is_closed();
         let wanted = wanted.filter(|index| self.all.get(*index).is_some_and(types));
@@ -85,20 +85,20 @@ impl Viewers {
         }
     }
 
-    /// The terminal takes the size of whoever types.
+    /// Gives the terminal the size of the viewer that types.
     pub(super) fn follow_typist(&mut self, pty: Option<&mut Pty>) {
         let Some(size) = self.typist.and_then(|index| self.all.get(index)).map(|viewer| viewer.size) else {
             return;
         };
         let Some(pty) = pty.filter(|pty| pty.screen.size() != size) else { return };
         pty.resize(size);
-        // Everybody else sees another screen from now on.
+        // All other viewers see a different screen from now on.
         for (index, viewer) in self.all.iter_mut().enumerate() {
             viewer.behind |= self.typist != Some(index);
         }
     }
 
-    /// Shows output to everybody whose terminal has the same size and who keeps up.
+    /// Shows output to the viewers that have the same size and keep up.
     pub(super) fn output(&mut self, bytes: &[u8], size: Size) {
         for viewer in &mut self.all {
             let fits = viewer.size == size && viewer.wire.queued() + bytes.len() <= MOST_QUEUED;
@@ -111,7 +111,7 @@ impl Viewers {
         }
     }
 
-    /// Paints the screen for those who need it, and sends what can be sent.
+    /// Paints the screen for viewers that need it, and sends what can be sent.
     pub(super) fn serve(&mut self, pty: Option<&Pty>, now: Instant) {
         for viewer in &mut self.all {
             viewer.wire.send();
@@ -120,13 +120,13 @@ impl Viewers {
         }
     }
 
-    /// When somebody's screen is to be painted next; one that waits for room is woken by the socket.
+    /// Returns when a screen is to be repainted next; a viewer that waits for room is woken by its socket.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let waiting = self.all.iter().filter(|viewer| viewer.behind && viewer.wire.queued() == 0);
         waiting.filter_map(|viewer| viewer.painted.map(|at| at + REPAINT)).min()
     }
 
-    /// What to wait for.
+    /// Returns what to wait for.
     pub(super) fn wakers(&self, listens: bool) -> impl Iterator<Item = (usize, BorrowedFd<'_>, PollFlags)> {
         self.all.iter().enumerate().map(move |(index, viewer)| {
             let mut flags = PollFlags::empty();
@@ -136,7 +136,7 @@ impl Viewers {
         })
     }
 
-    /// Hears what one of them says.
+    /// Handles what a viewer says.
     pub(super) fn hear(&mut self, index: usize, mut pty: Option<&mut Pty>) {
         let Some(viewer) = self.all.get_mut(index) else { return };
         viewer.wire.send();
@@ -159,13 +159,13 @@ impl Viewers {
                         self.follow_typist(pty.as_deref_mut());
                     }
                 }
-                // They have joined already.
+                // It has joined already.
                 Some(Said::Join(_)) => {}
             }
         }
     }
 
-    /// Lets go of those who have left; the keyboard passes on.
+    /// Drops viewers that have left; the keyboard passes on.
     pub(super) fn drop_closed(&mut self, pty: Option<&mut Pty>) {
         if !self.all.iter().any(|viewer| viewer.wire.is_closed()) {
             return;
@@ -183,7 +183,7 @@ impl Viewers {
         }
     }
 
-    /// Says that the run has ended, behind its last screen, and lets everybody go.
+    /// Tells all viewers that the run has ended, after its last screen, and lets them go.
     pub(super) fn end(&mut self, pty: Option<&Pty>) {
         for viewer in &mut self.all {
             if let Some(pty) = pty.filter(|_| viewer.behind) {
@@ -240,7 +240,7 @@ impl Viewer {
     }
 }
 
-/// Says that there is nothing to show.
+/// Tells a client that there is nothing to show.
 pub(super) fn refuse(socket: impl AsFd) {
     let mut word = Vec::new();
     Shown::Ended.encode(&mut word);

@@ -1,7 +1,9 @@
-//! A child that waits at its gate: forked, tied to the shim, its streams in place, and told at the gate what to become.
+//! A child that waits at its gate: forked, tied to the shim, its streams in place, and told at the gate what
+//! to become.
 //!
-//! Nothing of the agent has run yet, and nothing will when the shim dies. So one can be made ahead: when a run that is to
-//! be repeated ends, its successor waits at the gate while the end is being stored, and the order to start finds it there.
+//! Nothing of the agent has run yet, and nothing will if the shim dies. So one can be forked ahead: when a
+//! run that is to be repeated ends, its successor waits at the gate while the end is being stored, and the
+//! order to start finds it there.
 
 use super::child;
 use super::pty::Pty;
@@ -36,19 +38,19 @@ pub(super) struct Spare {
     pub(super) until: Instant,
 }
 
-/// The ends of the pipes that the shim keeps.
+/// The shim's ends of the pipes.
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) failure: OwnedFd,
     pub(super) stdin: Option<OwnedFd>,
-    /// Somebody else has it where streams were given.
+    /// `None` if the caller gave streams.
     pub(super) stdout: Option<OwnedFd>,
-    /// A terminal has none of its own.
+    /// `None` for a terminal, which has no separate one.
     pub(super) stderr: Option<OwnedFd>,
     pub(super) pty: Option<Box<Pty>>,
 }
 
-/// The agent's sides.
+/// The agent's ends of the streams.
 pub(super) struct Streams {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
@@ -100,7 +102,7 @@ pub(super) fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), E
     Ok((Streams { stdin, stdout, stderr }, ends))
 }
 
-/// The streams of whoever started the shim, as they are.
+/// Uses the streams of the process that started the shim.
 pub(super) fn given(streams: &[OwnedFd; 3], failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
     let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
     let [stdin, stdout, stderr] = streams;
@@ -116,7 +118,7 @@ pub(super) fn terminal(size: Size, failure: OwnedFd) -> Result<(Streams, Ends), 
     Ok((streams, Ends { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
 }
 
-/// Waits until the child stands at its gate; `CHILD` when it ended before.
+/// Waits until the child is at its gate; `CHILD` if it ended before.
 pub(super) fn await_child(failure: &OwnedFd) -> Result<(), Errno> {
     let mut word = [0];
     loop {

@@ -1,4 +1,5 @@
-//! One connection: what is to be sent waits in a queue, what was read waits to be understood. It never makes the shim wait.
+//! One connection: outgoing bytes wait in a queue, incoming ones wait to be decoded. It never makes the shim
+//! wait.
 
 use crate::protocol::frame::Decoder;
 use pinfold_kernel::socket;
@@ -6,11 +7,11 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Memory that is kept for what comes next.
+/// Memory kept for later input, in bytes.
 const KEPT: usize = 4 << 10;
-/// What was sent is moved out of the way when it is as long as this.
+/// Sent bytes are removed from the queue once there are this many.
 const LONG: usize = 128 << 10;
-/// What the first read takes with descriptors: most frames are short, and this memory is filled before.
+/// Bytes of a first read with descriptors: most frames are short, and this memory is zeroed before.
 const SHORT: usize = 4 << 10;
 
 /// A stream socket with both its directions.
@@ -21,7 +22,7 @@ pub(super) struct Wire {
     pub(super) queue: Vec<u8>,
     sent: usize,
     closed: bool,
-    /// Whether the last read filled its room.
+    /// Whether the last read filled its buffer.
     more: bool,
 }
 
@@ -30,12 +31,12 @@ impl Wire {
         Self { socket, decoder, queue: Vec::new(), sent: 0, closed: false, more: false }
     }
 
-    /// The socket, and what was read from it but not yet understood.
+    /// Returns the socket, and what was read from it but not decoded yet.
     pub(super) fn into_parts(self) -> (OwnedFd, Decoder) {
         (self.socket, self.decoder)
     }
 
-    /// Whether it is of no more use.
+    /// Returns whether it is of no more use.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -44,7 +45,7 @@ impl Wire {
         self.closed = true;
     }
 
-    /// How much is to be sent.
+    /// Returns how many bytes wait to be sent.
     pub(super) fn queued(&self) -> usize {
         if self.closed { 0 } else { self.queue.len() - self.sent }
     }

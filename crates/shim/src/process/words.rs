@@ -1,4 +1,4 @@
-//! What an agent with a tape reads: what is said to it, in the order of the numbers, each of them once.
+//! The input of an agent with a tape: numbered words, in order, each of them once.
 
 use crate::crash;
 use crate::protocol::say::{Say, SayNumber, SayRefused};
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Something is taken whatever its length when nothing waits; otherwise no more than this may wait.
+/// A word of any length is taken if nothing waits; otherwise no more than this may wait.
 const MOST_WAITING: usize = 1 << 20;
 
 /// The standard input of a run with a tape.
@@ -31,22 +31,22 @@ impl Words {
         Self { pipe, queue: VecDeque::new(), up_to: SaidUpTo::default(), closing: false }
     }
 
-    /// How far what is said has come.
+    /// Returns how far the words have come.
     pub(super) fn up_to(&self) -> SaidUpTo {
         self.up_to
     }
 
-    /// The pipe, while something waits to be written to it.
+    /// Returns the pipe while something waits to be written to it.
     pub(super) fn wanting(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Whether this is what comes next.
+    /// Returns whether this is the next word.
     pub(super) fn is_next(&self, number: SayNumber) -> bool {
         number == self.up_to.said.next()
     }
 
-    /// Whether there is room for something.
+    /// Returns whether a word can be taken now.
     pub(super) fn admit(&self, say: &Say) -> Result<(), SayRefused> {
         let waiting: usize = self.queue.iter().map(|word| word.bytes.len()).sum();
         if self.pipe.is_none() || self.closing {
@@ -58,7 +58,7 @@ impl Words {
         Ok(())
     }
 
-    /// Takes what is on the tape now, to be written.
+    /// Takes a word that is on the tape now, to be written.
     pub(super) fn take(&mut self, say: Say) {
         self.up_to.said = say.number;
         self.queue.push_back(Word { number: say.number, bytes: say.bytes, written: 0 });
@@ -66,7 +66,7 @@ impl Words {
         self.write();
     }
 
-    /// Writes what the pipe takes; whether anything more has been written whole.
+    /// Writes what the pipe takes; returns whether another word has been written completely.
     pub(super) fn write(&mut self) -> bool {
         let before = self.up_to;
         while let (Some(pipe), Some(first)) = (&self.pipe, self.queue.front_mut()) {
@@ -94,13 +94,13 @@ impl Words {
         before != self.up_to
     }
 
-    /// Closes the pipe behind what still waits.
+    /// Closes the pipe once everything that waits is written.
     pub(super) fn close(&mut self) -> bool {
         self.closing = true;
         self.write()
     }
 
-    /// Nobody reads any more: what waits is not written, and does not count as written.
+    /// The agent no longer reads: what waits is dropped, and does not count as written.
     pub(super) fn shut(&mut self) {
         self.pipe = None;
         self.queue.clear();

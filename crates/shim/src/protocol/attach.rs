@@ -1,6 +1,6 @@
-//! What a shim and whoever is attached to its terminal say to each other, on a connection of their own.
+//! What a shim and a client attached to its terminal say to each other, on a separate connection.
 //!
-//! It needs no daemon: a terminal stays open over the daemon's death, and a key takes the shortest way.
+//! It needs no daemon: a terminal stays open through the daemon's death, and a key takes the shortest way.
 
 use crate::protocol::frame::{Decoder, Frame, FrameError, write};
 use crate::protocol::start::size;
@@ -12,58 +12,58 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// What somebody who is attached says.
+/// What an attached client says.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Said {
-    /// The first word: shows the terminal from now on.
+    /// The first word: show the terminal from now on.
     Join(Join),
-    /// Keys.
+    /// Typed keys.
     Typed(Vec<u8>),
-    /// Their terminal has another size.
+    /// The client's terminal has a new size.
     Resized(Size),
 }
 
-/// How somebody joins.
+/// How a client joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Join {
-    /// The run whose terminal is wanted; another one is not shown.
+    /// The run whose terminal is wanted; another run's is not shown.
     pub run: RunNumber,
-    /// The size of their terminal.
+    /// The size of the client's terminal.
     pub size: Size,
-    /// Whether they type.
+    /// Whether the client types.
     pub seat: Seat,
 }
 
-/// Whether somebody who is attached types.
+/// Whether an attached client types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
-    /// Only looks on.
+    /// Only watches.
     Watches,
-    /// Types when nobody else does: the first who came, then whoever has waited longest.
+    /// Types when no other client does: first come, first served.
     Waits,
-    /// Types from now on, in place of whoever did.
+    /// Types from now on, replacing the client that did.
     Takes,
-    /// Types beside whoever does.
+    /// Types alongside the client that does.
     Shares,
 }
 
 /// What a shim shows.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Shown {
-    /// Bytes for their terminal.
+    /// Bytes for the client's terminal.
     Output(Vec<u8>),
     /// Who types now.
     Keyboard(Keyboard),
-    /// The run has ended, or is not there; the connection ends.
+    /// The run has ended, or does not exist; the connection ends.
     Ended,
 }
 
-/// Who types, as somebody who is attached is told.
+/// Who types, as told to an attached client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keyboard {
-    /// You do.
+    /// This client does.
     Yours,
-    /// The process with this number does; 0 is nobody.
+    /// The process with this pid does; 0 if none does.
     Others(u32),
 }
 
@@ -91,10 +91,10 @@ impl Said {
         }
     }
 
-    /// Reads it; nothing when its kind is not one of these.
+    /// Reads it; `None` if its kind is not one of these.
     ///
     /// # Errors
-    /// When a field without which it means nothing is missing.
+    /// A necessary field is missing.
     pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
         let fields = frame.fields;
         let size = || size(fields, 2, 3).map(Option::unwrap_or_default);
@@ -123,10 +123,10 @@ impl Shown {
         }
     }
 
-    /// Reads it; nothing when its kind is not known, which is passed over.
+    /// Reads it; `None` if its kind is unknown, which is then skipped.
     ///
     /// # Errors
-    /// When a field without which it means nothing is missing.
+    /// A necessary field is missing.
     pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
         let fields = frame.fields;
         Ok(Some(match frame.kind {
@@ -142,7 +142,7 @@ impl Shown {
     }
 }
 
-/// Appends output as one frame, without a copy of it.
+/// Appends output as one frame, without copying it first.
 pub(crate) fn encode_output(out: &mut Vec<u8>, bytes: &[u8]) {
     write(out, kind::OUTPUT, |f| _ = f.bytes(1, bytes));
 }
@@ -167,10 +167,10 @@ impl Seat {
     }
 }
 
-/// Connects with the shim that listens at `path`, to say [`Said::Join`] and read frames with a [`Decoder`].
+/// Connects to the shim that listens at `path`, to say [`Said::Join`] and read frames with a [`Decoder`].
 ///
 /// # Errors
-/// When no shim listens there, or somebody else does: that is [`io::ErrorKind::PermissionDenied`].
+/// No shim listens there, or another user's process does, which is [`io::ErrorKind::PermissionDenied`].
 pub fn connect(path: &Path) -> io::Result<(UnixStream, Decoder)> {
     Ok((UnixStream::from(socket::connect(path)?), Decoder::default()))
 }
@@ -179,7 +179,7 @@ impl fmt::Debug for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Join(join) => join.fmt(f),
-            // What is typed may be a password.
+            // Typed keys may be a password.
             Self::Typed(bytes) => write!(f, "Typed({} bytes)", bytes.len()),
             Self::Resized(size) => write!(f, "Resized({size:?})"),
         }

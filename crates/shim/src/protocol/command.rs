@@ -9,87 +9,87 @@ use crate::protocol::start::{Start, duration, millis};
 use pinfold_core::ids::{MessageId, RunNumber};
 use std::time::Duration;
 
-/// Something for a shim to do. Repeating one is harmless.
+/// Something for a shim to do. Repeating a command is harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// The first word to a new shim, with the descriptors of the locks: what it keeps, and where.
     Keep(Box<Keep>),
     /// The first word on every connection.
     Hello {
-        /// The daemon's: one more at each of its starts. A higher one replaces older connections.
+        /// The daemon's generation, one more at each of its starts. A higher one replaces older connections.
         generation: u64,
     },
     /// The session is stored: from now on the shim outlives its parent.
     Go,
     /// Start an agent.
     Start(Box<Start>),
-    /// End the whole tree of a run: SIGTERM, grace, SIGKILL. Asked again, the shorter grace counts.
+    /// End the whole tree of a run: SIGTERM, grace, SIGKILL. If sent again, the shorter grace counts.
     Stop {
-        /// Which.
+        /// The run to end.
         run: RunNumber,
         /// Time before SIGKILL.
         grace: Duration,
     },
     /// Send SIGINT to the agent.
     Interrupt {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
     },
-    /// Write to the agent's stdin. The same message and number twice is written once.
+    /// Write to the agent's stdin. The same message and number are written once, even if sent twice.
     Input {
-        /// To which run.
+        /// The run to write to.
         run: RunNumber,
-        /// Which message.
+        /// The message's id.
         message: MessageId,
-        /// Which delivery of it, among all of the session.
+        /// The delivery's number, unique in the session.
         attempt: u32,
-        /// What to write.
+        /// The bytes to write.
         bytes: Vec<u8>,
-        /// Whether the agent says by a line when its turn is over.
+        /// Whether the agent prints a line when its turn is over.
         says_done: bool,
     },
-    /// Close the agent's stdin behind what is still to be written.
+    /// Close the agent's stdin once everything queued is written.
     CloseInput {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
     },
-    /// Give the locks back and leave. Without effect while a run lives.
+    /// Give the locks back and leave. Has no effect while a run lives.
     Release,
     /// The exits up to this run are stored.
     Ack {
-        /// The last of them.
+        /// The last stored run.
         run: RunNumber,
     },
     /// Whether to send the agent's output as it comes; a shim does until told otherwise.
     Follow {
-        /// Whether.
+        /// `true` to send output.
         on: bool,
     },
-    /// Listen for newcomers, also where the socket was removed meanwhile.
+    /// Listen for newcomers, even if the socket was removed meanwhile.
     Listen,
-    /// Say something to the agent of a run with a tape, once: by its number.
+    /// Say something to the agent of a run with a tape, once per number.
     Say(Box<Say>),
-    /// What is on the tape below this position is stored by the daemon, and need not be kept for it.
+    /// The daemon has stored what is on the tape below this position, so it need not be kept for it.
     Heard {
-        /// Of which run.
+        /// The run of the tape.
         run: RunNumber,
-        /// Up to where.
+        /// The position up to which it was heard.
         to: Position,
     },
     /// Hold more locks until the run ends. Their descriptors come along: [`crate::client::Link::hold`].
     Hold {
-        /// Which run.
+        /// The run for which they are held.
         run: RunNumber,
-        /// Which locks.
+        /// The locks, in the order of their descriptors.
         locks: Vec<Lock>,
     },
-    /// Start a second process of a run, with a terminal of its own.
+    /// Start a second process in a run, with its own terminal.
     Guest(Box<Guest>),
     /// End the guest of a run.
     GuestStop {
-        /// Of which run.
+        /// The guest's run.
         run: RunNumber,
-        /// Which guest.
+        /// The guest's number.
         guest: u64,
         /// Time before SIGKILL.
         grace: Duration,
@@ -106,7 +106,7 @@ mod kind {
     pub(super) const INPUT: u8 = 7;
     pub(super) const CLOSE_INPUT: u8 = 8;
     pub(super) const RELEASE: u8 = 9;
-    // 10 was a moment at which to die. It is never used for anything else.
+    // 10 was a moment at which to die. It is never reused.
     pub(super) const ACK: u8 = 11;
     pub(super) const FOLLOW: u8 = 12;
     pub(super) const LISTEN: u8 = 13;
@@ -150,10 +150,10 @@ impl Command {
         }
     }
 
-    /// Reads a command; nothing when its kind is not known, which is passed over.
+    /// Reads a command; `None` if its kind is unknown, which is then skipped.
     ///
     /// # Errors
-    /// When a field without which it means nothing is missing.
+    /// A necessary field is missing.
     pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
         let fields = frame.fields;
         let run = |tag| fields.number(tag).map(RunNumber);
@@ -189,7 +189,7 @@ impl Command {
 }
 
 impl Start {
-    /// Appends the command that orders this start.
+    /// Appends the command for this start.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         write(out, kind::START, |fields| self.write(fields));
     }

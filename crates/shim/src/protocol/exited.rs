@@ -1,4 +1,4 @@
-//! The end of a run, as it is recorded and reported: one encoding for the disk and for the wire.
+//! The end of a run, as it is recorded and reported: one encoding for both disk and wire.
 
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use crate::protocol::output::Position;
@@ -13,57 +13,57 @@ use rustix::io::Errno;
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exited {
-    /// Which run.
+    /// The run's number.
     pub run: RunNumber,
-    /// How; `recognised` is for the adapter to fill in.
+    /// How it ended; the adapter fills in `recognised`.
     pub ended: Ended,
-    /// Why no process of it ever ran, if so.
+    /// Why no process of it ever ran, if none did.
     pub failure: Option<StartFailure>,
-    /// The agent's pid; 0 when there was none.
+    /// The agent's pid; 0 if there was none.
     pub pid: u32,
     /// The fence of the session lock.
     pub fence: u64,
-    /// When.
+    /// When it ended.
     pub at: Wall,
-    /// The end of its output in the log.
+    /// Where its output ends in the log.
     pub log: Position,
-    /// What it left on the tape, if it had one: nothing is judged by its end before that was read up to there.
+    /// What it left on the tape, if it had one: its end is not judged before the tape was read up to there.
     pub tape: Option<TapeEnd>,
 }
 
-/// Why a start came to nothing.
+/// Why a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartFailure {
     /// There is no such program.
     ProgramMissing,
-    /// There is one, but it cannot be executed.
+    /// The program exists but cannot be executed.
     NotExecutable {
-        /// What the kernel said: `ENOENT` when it is there and what it names as its interpreter is not.
+        /// The kernel's error: `ENOENT` if the program exists and its interpreter does not.
         errno: i32,
     },
     /// There is no such directory.
     DirectoryMissing,
-    /// There is one, but it cannot be entered.
+    /// The directory exists but cannot be entered.
     DirectoryClosed {
-        /// What the kernel said.
+        /// The kernel's error.
         errno: i32,
     },
     /// The system refused for now.
     Refused {
-        /// What the kernel said.
+        /// The kernel's error.
         errno: i32,
     },
     /// A later run has been started already; nothing was tried.
     Outdated {
-        /// The last one.
+        /// The latest run.
         last: RunNumber,
     },
-    /// Another run lives; nothing was tried.
+    /// Another run is alive; nothing was tried.
     Occupied {
-        /// Which.
+        /// The run that is alive.
         run: RunNumber,
     },
-    /// Too many exits are not acknowledged; nothing was tried.
+    /// Too many exits are unacknowledged; nothing was tried.
     RecordsFull,
 }
 
@@ -85,14 +85,14 @@ impl StartFailure {
         let errno = |unsaid| Ok(fields.optional_number(2)?.map_or(unsaid, |errno| errno as i32));
         Ok(match fields.number(1)? {
             1 => Self::ProgramMissing,
-            // Shims of before do not say which.
+            // Earlier shims do not say which.
             2 => Self::NotExecutable { errno: errno(Errno::ACCESS.raw_os_error())? },
             3 => Self::DirectoryMissing,
             5 => Self::Outdated { last: RunNumber(fields.number(3)?) },
             6 => Self::Occupied { run: RunNumber(fields.number(3)?) },
             7 => Self::RecordsFull,
             8 => Self::DirectoryClosed { errno: errno(0)? },
-            // A reason that is not known here is still a refusal.
+            // A reason that is unknown here is still a refusal.
             _ => Self::Refused { errno: errno(0)? },
         })
     }
@@ -146,7 +146,7 @@ impl Exited {
     }
 }
 
-/// How a process ended, in two numbers.
+/// Encodes how a process ended, in two numbers.
 pub(crate) fn exit_codes(exit: Exit) -> (u64, u64) {
     let (how, number) = match exit {
         Exit::Code(code) => (1, code),

@@ -1,55 +1,55 @@
-//! Frames: how a daemon and a shim put their words on a stream, and how they find them again.
+//! Frames: how a daemon and a shim put messages on a stream, and find them again.
 //!
-//! A frame is a length (4 bytes, little-endian, of what follows), a version, a kind and tagged fields. A kind
-//! or a tag that is not known is passed over, so that shims and daemons of different ages understand each
-//! other for ever. A tag is never used for anything else again.
+//! A frame is a length (4 bytes, little-endian, of what follows), a version, a kind and tagged fields. An
+//! unknown kind or tag is skipped, so that shims and daemons of different versions always understand each
+//! other. A tag is never reused for another meaning.
 
 /// The version that this code writes. It grows only when older readers must not guess.
 pub const VERSION: u8 = 1;
-/// No frame is longer: the longest message, every byte of it escaped, still fits.
+/// No frame is longer; the longest message fits even with every byte escaped.
 pub const LONGEST: usize = 16 << 20;
 const LENGTH: usize = 4;
 const HEAD: usize = 2;
-/// One read takes at most this much.
+/// Most bytes of one read.
 const READ: usize = 16 << 10;
 
-/// Why bytes are not frames of ours.
+/// Why bytes are not frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length is beyond all frames.
+    /// The length exceeds that of any frame.
     #[error("a frame of {length} bytes is longer than any")]
     TooLong {
-        /// What was announced.
+        /// The announced length.
         length: usize,
     },
     /// The fields do not fill the frame.
     #[error("a frame of kind {kind} has broken fields")]
     Broken {
-        /// Its kind.
+        /// The frame's kind.
         kind: u8,
     },
-    /// A field without which the frame means nothing is missing or unknown.
+    /// A necessary field is missing or has an unknown value.
     #[error("a frame of kind {kind} has no usable field {tag}")]
     Missing {
-        /// The kind of the frame.
+        /// The frame's kind.
         kind: u8,
-        /// The tag of the field.
+        /// The field's tag.
         tag: u8,
     },
 }
 
-/// One frame as it came.
+/// One frame as received.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// The version of the writer.
+    /// The writer's version.
     pub version: u8,
-    /// What it is.
+    /// The frame's kind.
     pub kind: u8,
-    /// What it says.
+    /// The frame's fields.
     pub fields: Fields<'a>,
 }
 
-/// Puts frames together from reads that end anywhere.
+/// Reassembles frames from reads that end anywhere.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
@@ -57,12 +57,12 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes bytes as they came.
+    /// Adds received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.space(0).extend_from_slice(bytes);
     }
 
-    /// The buffer to read into, behind what it has; with room for one read.
+    /// Returns the buffer to append a read to, with room for one read.
     pub fn room(&mut self) -> &mut Vec<u8> {
         self.space(READ)
     }
@@ -80,22 +80,23 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// Whether nothing waits in it, not even half a frame.
+    /// Returns whether nothing is in it, not even half a frame.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.buffer.len()
     }
 
-    /// Keeps what it has, and no room for more: there may be thousands of decoders that hardly ever hear anything.
+    /// Keeps only what it holds, and no spare room: there may be thousands of decoders that hardly ever
+    /// receive anything.
     pub fn shrink(&mut self) {
         self.buffer.drain(..self.start);
         self.start = 0;
         self.buffer.shrink_to_fit();
     }
 
-    /// The next whole frame, if there is one.
+    /// Returns the next whole frame, if there is one.
     ///
     /// # Errors
-    /// The stream is of no use after an error.
+    /// The stream is unusable after an error.
     pub fn frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         let rest = &self.buffer[self.start..];
         let Some(head) = rest.first_chunk::<LENGTH>() else { return Ok(None) };
@@ -119,7 +120,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Looks once that the fields are whole.
+    /// Checks once that the fields are whole.
     pub(crate) fn new(kind: u8, bytes: &'a [u8]) -> Result<Self, FrameError> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -128,7 +129,7 @@ impl<'a> Fields<'a> {
         Ok(Self { kind, bytes })
     }
 
-    /// Every field of this tag, in order.
+    /// Returns every field with this tag, in order.
     pub(crate) fn all(self, tag: u8) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.bytes;
         let every = std::iter::from_fn(move || {
@@ -179,18 +180,18 @@ impl<'a> Fields<'a> {
         Ok(self.optional_number(tag)?.unwrap_or(0) != 0)
     }
 
-    /// The fields inside a field.
+    /// Returns the fields inside a field.
     pub(crate) fn inside(self, bytes: &'a [u8]) -> Result<Self, FrameError> {
         Self::new(self.kind, bytes)
     }
 
-    /// The error for a field that is missing, or says what this version does not know.
+    /// Returns the error for a field that is missing, or has a value that this version does not know.
     pub(crate) fn missing(self, tag: u8) -> FrameError {
         FrameError::Missing { kind: self.kind, tag }
     }
 }
 
-/// Splits off the first field: its tag, its bytes, and what follows.
+/// Splits off the first field; returns its tag, its bytes, and the rest.
 fn split(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, mut rest) = bytes.split_first()?;
     let mut length = 0_usize;
@@ -251,7 +252,7 @@ impl Writer<'_> {
         self.bytes(tag, &bytes[..used])
     }
 
-    /// Written only when set: absent means no.
+    /// Writes a flag only if it is set: absent means no.
     pub(crate) fn flag(&mut self, tag: u8, set: bool) -> &mut Self {
         if set { self.number(tag, 1) } else { self }
     }

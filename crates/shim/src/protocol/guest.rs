@@ -1,4 +1,4 @@
-//! A guest: a second process of a run, with a terminal and an end of its own.
+//! A guest: a second process in a run, with its own terminal and its own end.
 
 use crate::protocol::exited::{StartFailure, exit, exit_codes};
 use crate::protocol::frame::{Fields, FrameError, Writer};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// How to start a guest.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// Of which run.
+    /// The run that it belongs to.
     pub run: RunNumber,
     /// Its number in the run.
     pub number: u64,
@@ -25,23 +25,23 @@ pub struct Guest {
     pub arguments: Vec<OsString>,
     /// The complete environment, as `NAME=value`.
     pub environment: Vec<OsString>,
-    /// Where it starts.
+    /// Its working directory.
     pub directory: Directory,
     /// The size of its terminal.
     pub terminal: Size,
-    /// Who beside people may join its terminal.
+    /// Who besides people may join its terminal.
     pub joins: Joins,
     /// The run's name, as `PINFOLD_RUN`.
     pub run_id: String,
     /// The daemon's API socket, as `PINFOLD_SOCKET`.
     pub socket: Option<PathBuf>,
-    /// Its limits and its umask, as those of the run.
+    /// Its limits and umask, like the run's.
     pub rights: Rights,
 }
 
 impl fmt::Debug for Guest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The environment may carry secrets: not even its names are printed here.
+        // The environment may contain secrets: not even its names are printed here.
         f.debug_struct("Guest").field("run", &self.run).field("number", &self.number).finish_non_exhaustive()
     }
 }
@@ -78,7 +78,7 @@ impl Guest {
         })
     }
 
-    /// What its process is told at its gate: the same as an agent.
+    /// Returns what its process is told at its gate, in the form used for agents.
     pub(crate) fn order(self) -> Start {
         let Self { run, number: _, arguments, environment, directory, terminal, joins, .. } = self;
         let (run_id, socket, rights) = (self.run_id, self.socket, self.rights);
@@ -101,21 +101,21 @@ impl Guest {
     }
 }
 
-/// What a shim says of the guest of its run when a daemon comes.
+/// What a shim tells a new daemon about the guest of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestStanding {
-    /// The last guest of the run.
+    /// The number of the latest guest.
     pub guest: u64,
-    /// Whether it is there.
+    /// Whether the guest is alive.
     pub presence: Presence,
 }
 
-/// Whether a guest is there.
+/// Whether a guest is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It is, with this pid.
+    /// Alive, with this pid.
     Here(u32),
-    /// It has ended.
+    /// Ended, in this way.
     Gone(Exit),
 }
 
@@ -140,27 +140,27 @@ impl GuestStanding {
     }
 }
 
-/// What a shim says of a guest.
+/// What a shim reports about a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestReport {
-    /// It runs.
+    /// The guest runs.
     Started {
-        /// Of which run.
+        /// The guest's run.
         run: RunNumber,
-        /// Which guest.
+        /// The guest's number.
         guest: u64,
         /// Its pid.
         pid: u32,
     },
-    /// It has ended, or was never started.
+    /// The guest has ended, or was never started.
     Ended {
-        /// Of which run.
+        /// The guest's run.
         run: RunNumber,
-        /// Which guest.
+        /// The guest's number.
         guest: u64,
-        /// How.
+        /// How it ended.
         exit: Exit,
-        /// Why no process of it ever ran, where one could not.
+        /// Why no process of it ever ran, if none did.
         why: Option<StartFailure>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a new shim keeps: said once, with the descriptors of the locks.
+//! What a new shim keeps; said once, with the descriptors of the locks.
 
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use std::ffi::OsString;
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub struct Keep {
     /// The session's name, for people and as `PINFOLD_SESSION`.
     pub session: String,
-    /// Where to listen for daemons; where that cannot be, beside the records.
+    /// Where to listen for daemons; if that is impossible, the shim listens beside the records.
     pub listen: PathBuf,
-    /// From when on to listen there.
+    /// When to begin listening there.
     pub listens: Listens,
     /// The file of exit records.
     pub records: PathBuf,
@@ -20,38 +20,38 @@ pub struct Keep {
     pub log: PathBuf,
     /// The locks; the first is the session's own.
     pub locks: Vec<Lock>,
-    /// Whether its runs outlive whoever started it.
+    /// Whether its runs outlive the process that started it.
     pub tie: Tie,
-    /// Whose are the standard streams of its agents.
+    /// Where its agents' standard streams come from.
     pub streams: Streams,
-    /// A folder that goes when the shim leaves and whoever started it is gone.
+    /// A folder to remove when the shim leaves after the process that started it.
     pub scratch: Option<PathBuf>,
     /// The folder of the tape; without it no run can have one.
     pub tape: Option<PathBuf>,
 }
 
-/// From when on a shim listens for others than the one who started it.
+/// When a shim begins to listen for other processes than its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Listens {
-    /// From its beginning.
+    /// From the start.
     #[default]
     AtOnce,
-    /// When it has lost its daemon, or has a terminal that somebody may want to see. Most shims never do, and a
-    /// thousand sockets can be a seventh of a start.
+    /// When it has lost its daemon, or has a terminal that a client may want to see. Most shims never do, and
+    /// a thousand sockets can take a seventh of a start.
     Late,
 }
 
-/// Whose are the standard streams of agents.
+/// Where agents' standard streams come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Streams {
-    /// The shim's: input comes by command, output goes to the log.
+    /// From the shim: input comes by command, output goes to the log.
     #[default]
     Kept,
-    /// Those of whoever started the shim: the last three descriptors that came along.
+    /// From the process that started the shim: the last three descriptors that came along.
     Given,
 }
 
-/// Whether runs outlive whoever started their shim.
+/// Whether runs outlive the process that started their shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tie {
     /// They do: daemons come and go.
@@ -64,9 +64,9 @@ pub enum Tie {
 /// One lock that is handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
-    /// Its folder.
+    /// The lock's folder.
     pub folder: PathBuf,
-    /// What [`pinfold_lock::Guard::lend`] describes, as JSON.
+    /// The description from [`pinfold_lock::Guard::lend`], as JSON.
     pub description: Vec<u8>,
     /// How many of the descriptors that came along belong to it.
     pub descriptors: usize,
@@ -111,7 +111,7 @@ impl Keep {
 }
 
 impl Lock {
-    /// The tag of a lock, in every frame that hands some over.
+    /// The tag of a lock, in every frame that hands locks over.
     const TAG: u8 = 5;
 
     pub(crate) fn write_all(locks: &[Self], fields: &mut Writer<'_>) {

@@ -1,4 +1,5 @@
-//! What daemon, clients and shim say to each other: known to all of them, and kept forever, since old shims live on.
+//! What daemon, clients and shim say to each other. All of them know it, and it is kept forever, because old
+//! shims live on.
 
 pub mod attach;
 pub(crate) mod command;

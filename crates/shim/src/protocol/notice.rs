@@ -4,18 +4,18 @@ use crate::protocol::exited::{said, said_code};
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use pinfold_core::exit::Said;
 
-/// What an agent can say through its notify socket. Repeated words may be folded into one.
+/// What an agent can say through its notify socket. Repetitions may be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// It is ready.
+    /// The agent is ready.
     Ready,
-    /// Its watchdog is fed.
+    /// The agent feeds its watchdog.
     Watchdog,
-    /// It is about to end.
+    /// The agent is about to end.
     Stopping,
-    /// What it is doing, for people.
+    /// What the agent is doing, for people.
     Status(String),
-    /// What its exit will mean.
+    /// What the agent's exit will mean.
     Exit(Said),
 }
 
@@ -30,7 +30,7 @@ impl Notice {
         };
     }
 
-    /// Reads one; nothing when its kind is not known.
+    /// Reads a notice; `None` if its kind is unknown.
     pub(crate) fn read(fields: Fields<'_>) -> Result<Option<Notice>, FrameError> {
         Ok(match fields.number(2)? {
             1 => Some(Notice::Ready),

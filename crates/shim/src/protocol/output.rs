@@ -1,17 +1,17 @@
-//! What an agent printed: on which stream, and where it stands in the log.
+//! What an agent printed: the stream, and its position in the log.
 
-/// A place in the log of a session: it only ever grows.
+/// A position in a session's log; it only ever grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(pub u64);
 
-/// What a record of the log is.
+/// The kind of a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
     /// Standard output.
     Out,
     /// Standard error.
     Error,
-    /// A remark of the shim's: this many bytes could not be written here.
+    /// A note by the shim: this many bytes could not be written here.
     Lost,
 }
 

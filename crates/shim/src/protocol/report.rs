@@ -18,119 +18,121 @@ use std::fmt;
 /// Something a shim says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// The answer to a hello: the locks are held, and this is how things stand.
+    /// The answer to a hello: the locks are held, and this is the current state.
     Welcome(Box<Welcome>),
-    /// The answer to a hello of an older daemon; the connection ends.
+    /// The answer to an older daemon's hello; the connection ends.
     Refused {
         /// The generation that was accepted before.
         generation: u64,
     },
     /// An agent runs: exec succeeded.
     Started {
-        /// Which run.
+        /// The run's number.
         run: RunNumber,
         /// Its pid and the fence of the session lock.
         process: Process,
-        /// Since when.
+        /// When it started.
         at: Wall,
     },
-    /// A start came to nothing; no process of it lives.
+    /// A start failed; no process of it is alive.
     StartFailed {
-        /// Which run.
+        /// The run's number.
         run: RunNumber,
-        /// Why.
+        /// Why the start failed.
         why: StartFailure,
     },
-    /// A run ended: its tree is empty, its output read, its record on disk.
+    /// A run ended: its tree is empty, its output read, its record written.
     Exited(Exited),
-    /// A command named a run that this shim knows nothing of.
+    /// A command named a run that this shim does not know.
     NoSuchRun {
-        /// Which.
+        /// The run's number.
         run: RunNumber,
     },
     /// What the agent printed, while the daemon keeps up.
     Output(Output),
-    /// Output was not sent because the daemon did not keep up: it is in the log, up to here.
+    /// Output was not sent because the daemon did not keep up; it is in the log, up to here.
     LogGrown {
         /// The end of the log.
         to: Position,
     },
     /// What the agent said through its notify socket.
     Notify {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// What.
+        /// What the agent said.
         notice: Notice,
     },
-    /// The agent's stdin took all of an input.
+    /// The agent's stdin took a whole input.
     InputTaken {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// Which message.
+        /// The message's id.
         message: MessageId,
-        /// Which delivery of it.
+        /// The delivery's number.
         attempt: u32,
-        /// Where the log stood then.
+        /// The log's position at that moment.
         from: Position,
     },
     /// The agent said that a turn is over.
     TurnDone(Box<Turn>),
-    /// The agent said that a turn is over while none was: it counts for nothing.
+    /// The agent said that a turn is over while none was under way; it is ignored.
     StrayDone {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// The message that it named, if it did.
+        /// The message that it named, if any.
         named: Option<MessageId>,
     },
-    /// An input was not written, at least not all of it.
+    /// An input was not written, or only in part.
     InputRefused {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// Which message.
+        /// The message's id.
         message: MessageId,
-        /// Which delivery of it.
+        /// The delivery's number.
         attempt: u32,
-        /// Why.
+        /// Why it was not written.
         why: InputRefused,
     },
-    /// What is left of a run that should be over, and cannot be ended. Said again when it changes.
+    /// Processes of a run that should be over and that cannot be ended. Sent again when they change.
     Survivors {
-        /// Of which run.
+        /// The run's number.
         run: RunNumber,
-        /// Who, and why.
+        /// The processes, and why they survive.
         left: Vec<Survivor>,
     },
     /// The locks are free, and the shim ends.
     Leaving,
-    /// The shim could not begin: the first and last word of one that was just started.
+    /// The shim could not begin; the first and last word of one that was just started.
     CannotKeep {
-        /// What the kernel said, if it was the kernel.
+        /// The kernel's error, if it was the kernel.
         errno: Option<i32>,
         /// What was wrong, in words.
         text: String,
     },
     /// Something about the tape of a run.
     Tape(TapeReport),
-    /// The locks that came with a [`crate::Command::Hold`] and are held now; one that could not be is missing.
+    /// The locks that came with a [`crate::Command::Hold`] and are held now; a lock that could not be taken
+    /// is missing.
     Held {
-        /// Until the end of which run.
+        /// The run until whose end they are held.
         run: RunNumber,
         /// What they lock, as in [`pinfold_lock::Guard::resource`].
         resources: Vec<String>,
     },
     /// Something about the guest of a run.
     Guest(GuestReport),
-    /// The agent asked for a person on its terminal, or that is over. Said again to a new daemon while it counts.
+    /// The agent asked for a person on its terminal, or no longer does. Repeated to a new daemon while it
+    /// counts.
     Rang {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// How; nothing when somebody typed since, or it printed on.
+        /// How it asked; `None` if a person typed since, or the agent printed on.
         ring: Option<Ring>,
     },
 }
 
 impl Report {
-    /// Its name in the daemon's log.
+    /// Returns its name in the daemon's log.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -162,18 +164,18 @@ impl Report {
     }
 }
 
-/// A piece of what an agent printed.
+/// A piece of an agent's output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Which run.
+    /// The agent's run.
     pub run: RunNumber,
-    /// Where it came from.
+    /// The stream it came from.
     pub stream: Stream,
-    /// Where it is in the log.
+    /// Its position in the log.
     pub at: Position,
-    /// Where the log went on; equal to `at` when it could not be written there.
+    /// Where the log continues; equal to `at` if it could not be written there.
     pub next: Position,
-    /// The bytes.
+    /// The printed bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -277,10 +279,10 @@ impl Report {
         }
     }
 
-    /// Reads a report; nothing when its kind is not known, which is passed over.
+    /// Reads a report; `None` if its kind is unknown, which is then skipped.
     ///
     /// # Errors
-    /// When a field without which it means nothing is missing.
+    /// A necessary field is missing.
     pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
         let fields = frame.fields;
         let run = || fields.number(1).map(RunNumber);
@@ -333,7 +335,7 @@ impl Report {
     }
 }
 
-/// Appends an output frame without a copy of its bytes.
+/// Appends an output frame without copying its bytes first.
 pub(crate) fn encode_output(
     out: &mut Vec<u8>,
     run: RunNumber,

@@ -1,20 +1,20 @@
-//! That an agent asked for a person on its terminal, by the bell or by a notification.
+//! An agent's call for a person on its terminal, by the bell or by a notification.
 
 use crate::protocol::exited::wall;
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use pinfold_core::time::Wall;
 
-/// That an agent asked for a person on its terminal.
+/// An agent's call for a person on its terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ring {
-    /// When.
+    /// When it was made.
     pub at: Wall,
-    /// The text of its notification, if it was one and had any.
+    /// The text of the notification, if it was one and had any.
     pub text: Option<String>,
 }
 
 impl Ring {
-    /// Writes one, or that there is none any more.
+    /// Writes a ring, or that there is none any more.
     pub(crate) fn write(ring: Option<&Ring>, fields: &mut Writer<'_>) {
         let Some(Ring { at, text }) = ring else { return };
         fields.number(2, at.0.cast_unsigned());

@@ -1,72 +1,72 @@
-//! What is said to an agent, by number: the number that follows the last one, or nothing is written.
+//! What is said to an agent, by number: nothing is written unless the number follows the last one.
 
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use crate::protocol::output::Position;
 use pinfold_core::ids::RunNumber;
 use std::fmt;
 
-/// No label is longer.
+/// Longest label in bytes.
 const LONGEST_LABEL: usize = 128;
 
-/// The number of something that was said in a run: the first is 1, 0 is before all of them.
+/// The number of a word said in a run: the first is 1, and 0 is before all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SayNumber(pub u64);
 
 impl SayNumber {
-    /// The number that follows.
+    /// Returns the next number.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 }
 
-/// What something was said for, in the daemon's own words: a later daemon reads this, never the bytes.
+/// What a word was for, in the daemon's own text: a later daemon reads this, never the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label(String);
 
-/// A label is too long, or has a zero byte.
+/// The label is too long, or has a zero byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a label has at most {LONGEST_LABEL} bytes and no zero among them")]
 pub struct NotALabel;
 
 impl Label {
-    /// Takes a text of at most 128 bytes, none of them zero.
+    /// Makes a label of a text of at most 128 bytes, none of them zero.
     ///
     /// # Errors
-    /// It is longer, or has a zero byte, by which it would end on the tape.
+    /// It is longer, or has a zero byte, which would end it on the tape.
     pub fn new(text: impl Into<String>) -> Result<Self, NotALabel> {
         let text = text.into();
         let fits = text.len() <= LONGEST_LABEL && !text.contains('\0');
         if fits { Ok(Self(text)) } else { Err(NotALabel) }
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Something to be said to an agent, once in its run.
+/// A word for an agent, said once in its run.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Say {
-    /// To the agent of which run.
+    /// The agent's run.
     pub run: RunNumber,
-    /// Its number.
+    /// The word's number.
     pub number: SayNumber,
-    /// What it is for.
+    /// What the word is for.
     pub label: Label,
-    /// What is written.
+    /// The bytes to write.
     pub bytes: Vec<u8>,
-    /// Refused if the agent has printed more than what is below this position.
+    /// If set, the word is refused when the agent has printed anything beyond this position.
     pub heard: Option<Position>,
-    /// Whether the agent's standard input is closed behind it.
+    /// Whether the agent's standard input is closed afterwards.
     pub close: bool,
 }
 
 impl fmt::Debug for Say {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is said is a person's, or a secret.
+        // The bytes are a person's, or a secret.
         let Self { run, number, label, bytes, .. } = self;
         write!(f, "Say({run}, {number:?}, {:?}, {} bytes)", label.as_str(), bytes.len())
     }
@@ -94,7 +94,7 @@ impl Say {
     }
 }
 
-/// Why something was not said. Nothing of it was written, and its number is still free.
+/// Why a word was not said. Nothing of it was written, and its number is still free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SayRefused {
     /// Too much is waiting to be written.
@@ -105,12 +105,12 @@ pub enum SayRefused {
     MoreWasPrinted,
     /// The tape cannot be written.
     TapeBroken {
-        /// What the kernel said.
+        /// The kernel's error.
         errno: i32,
     },
-    /// A reason that a newer shim has.
+    /// A reason that only a newer shim knows.
     Other {
-        /// Its number.
+        /// The reason's number.
         code: u64,
     },
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How to start an agent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Which run. A number that is not above all earlier ones starts nothing.
+    /// The run's number. A number that is not above all earlier ones starts nothing.
     pub run: RunNumber,
     /// The run's name, as `PINFOLD_RUN` and in the locks.
     pub run_id: String,
@@ -22,72 +22,73 @@ pub struct Start {
     pub arguments: Vec<OsString>,
     /// The complete environment, as `NAME=value`.
     pub environment: Vec<OsString>,
-    /// Where it starts.
+    /// Its working directory.
     pub directory: Directory,
-    /// What it reads.
+    /// What the agent reads.
     pub stdin: Stdin,
-    /// The bounds of the log.
+    /// The limits of the log.
     pub log: LogLimits,
     /// The daemon's API socket, as `PINFOLD_SOCKET`.
     pub socket: Option<PathBuf>,
     /// How its tree is held together.
     pub contain: Contain,
-    /// Whether it is given the lock descriptors, at numbers from 100 on.
+    /// Whether the agent gets the lock descriptors, at numbers from 100 on.
     pub give_locks: bool,
-    /// Soft and hard limit of open files; `None` leaves what the shim has.
+    /// Soft and hard limit of open files; `None` keeps the shim's.
     pub open_files: Option<(u64, u64)>,
-    /// Soft and hard limit of a core file; `None` leaves what the shim has.
+    /// Soft and hard limit of a core file; `None` keeps the shim's.
     pub core: Option<(u64, u64)>,
-    /// Its umask; `None` leaves what the shim was started with.
+    /// Its umask; `None` keeps the one that the shim was started with.
     pub umask: Option<u32>,
-    /// The grace when the shim itself has to stop it (SIGTERM to the shim).
+    /// The grace if the shim itself has to stop it (SIGTERM to the shim).
     pub grace: Duration,
     /// Gives it a terminal of this size instead of pipes.
     pub terminal: Option<Size>,
-    /// Whether another run is likely to follow at once when this one ends by itself: the shim makes ready for it.
+    /// Whether another run is likely to follow at once if this one ends by itself; the shim then prepares for
+    /// it.
     pub repeats: bool,
-    /// Whether the agent says by a line when a turn is over: what it says before its first one is noticed too.
+    /// Whether the agent prints a line when a turn is over; such lines before its first turn are noticed too.
     pub says_done: bool,
-    /// Who beside people may join its terminal.
+    /// Who besides people may join its terminal.
     pub joins: Joins,
-    /// Writes what it prints and what is said to it to the tape; otherwise its output goes to the log. A run with a
-    /// terminal, or with the streams of somebody else, has no tape.
+    /// Writes its output and what is said to it to the tape; otherwise its output goes to the log. A run with
+    /// a terminal, or with the caller's streams, has no tape.
     pub tape: Option<TapeLimits>,
 }
 
 /// How a run uses the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapeLimits {
-    /// The agent waits when more bytes than this are on the tape and not heard.
+    /// The agent waits if more bytes than this are on the tape unheard.
     pub unheard: u64,
-    /// The highest position that the daemon has stored: the tape does not go on below it.
+    /// The highest position that the daemon has stored; the tape does not continue below it.
     pub floor: Position,
 }
 
-/// Who beside people may join a terminal.
+/// Who besides people may join a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Joins {
-    /// Those that are confined.
+    /// Confined clients may join.
     pub confined: bool,
-    /// Those of a run.
+    /// Clients that are part of a run may join.
     pub runs: bool,
 }
 
-/// What a process of a run may use, beside its environment.
+/// What a process of a run may use, besides its environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rights {
-    /// Soft and hard limit of open files; `None` leaves what the shim has.
+    /// Soft and hard limit of open files; `None` keeps the shim's.
     pub open_files: Option<(u64, u64)>,
-    /// Soft and hard limit of a core file; `None` leaves what the shim has.
+    /// Soft and hard limit of a core file; `None` keeps the shim's.
     pub core: Option<(u64, u64)>,
-    /// Its umask; `None` leaves what the shim was started with.
+    /// Its umask; `None` keeps the one that the shim was started with.
     pub umask: Option<u32>,
 }
 
 /// Where an agent starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Directory {
-    /// In the directory that is locked, wherever its path leads by now.
+    /// In the locked directory, wherever its path leads by now.
     Locked,
     /// In the directory at a path.
     Path(PathBuf),
@@ -105,18 +106,18 @@ pub enum Stdin {
 /// How a tree is held together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contain {
-    /// By the sub-reaper alone.
+    /// By the subreaper alone.
     Reaper,
-    /// In a control group too, where the shim may make one.
+    /// In a control group too, if the shim may make one.
     Group,
-    /// As `Group`, with a count of out-of-memory kills also where that costs a slow move (control groups v1).
+    /// Like `Group`, and counts out-of-memory kills even if that costs a slow move (control groups v1).
     GroupAndMemory,
 }
 
-/// The bounds of a log.
+/// The limits of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// A file that has grown to this gets a successor.
+    /// A file of this size gets a successor.
     pub file_bytes: u64,
     /// How many files are kept, the current one included.
     pub files: u32,
@@ -156,7 +157,7 @@ impl Default for Start {
 
 impl fmt::Debug for Start {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The environment may carry secrets: not even its names are printed here.
+        // The environment may contain secrets: not even its names are printed here.
         f.debug_struct("Start").field("run", &self.run).field("run_id", &self.run_id).finish_non_exhaustive()
     }
 }
@@ -264,7 +265,7 @@ impl Joins {
     }
 }
 
-/// What a process is made of: the same tags wherever one is started.
+/// Writes what a process is made of, with the same tags wherever one is started.
 pub(crate) fn write_program(
     fields: &mut Writer<'_>,
     arguments: &[OsString],
@@ -320,7 +321,7 @@ pub(crate) fn duration(fields: Fields<'_>, tag: u8) -> Result<Duration, FrameErr
     fields.number(tag).map(Duration::from_millis)
 }
 
-/// A size of a terminal, if there is one.
+/// Reads a terminal's size, if there is one.
 pub(crate) fn size(fields: Fields<'_>, rows: u8, columns: u8) -> Result<Option<Size>, FrameError> {
     let count = |tag| Ok(fields.optional_number(tag)?.map(|n| u16::try_from(n).unwrap_or(u16::MAX)));
     Ok(count(rows)?.zip(count(columns)?).map(|(rows, columns)| Size::new(rows, columns)))

@@ -1,102 +1,102 @@
-//! What a shim says of the tape: how far it has grown, what was said, and whether it goes on.
+//! What a shim reports of the tape: how far it has grown, what was said, and whether output flows.
 
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use crate::protocol::output::Position;
 use crate::protocol::say::{SayNumber, SayRefused};
 use pinfold_core::ids::RunNumber;
 
-/// What a shim says of the tape of a run.
+/// What a shim reports of a run's tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TapeReport {
-    /// It has grown. Of several such words only the last one is sent.
+    /// The tape has grown. Of several such reports only the last one is sent.
     Grown {
-        /// For which run.
+        /// The current run.
         run: RunNumber,
-        /// Where it ends now.
+        /// Where the tape ends now.
         end: Position,
     },
-    /// What was said to the agent: the answer to a [`crate::Say`] that was taken, or whose number is not the next,
-    /// and said again when more of it has been written.
+    /// How far the words to the agent have come. Answers a [`crate::Say`] that was taken, or whose number is
+    /// not the next, and is sent again when more was written.
     Said {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// How far.
+        /// How far they have come.
         said: SaidUpTo,
     },
-    /// Something was not said.
+    /// A word was not said.
     Refused {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// Which.
+        /// The word's number.
         number: SayNumber,
-        /// Why.
+        /// Why it was not said.
         why: SayRefused,
     },
-    /// What the agent prints is written again, or is not.
+    /// The agent's output begins or ceases to flow.
     State {
-        /// Of which run.
+        /// The agent's run.
         run: RunNumber,
-        /// Which of them.
+        /// The new state.
         flow: Flow,
     },
 }
 
-/// How far what is said in a run has come.
+/// How far the words said in a run have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SaidUpTo {
-    /// The last one that is on the tape.
+    /// The last word that is on the tape.
     pub said: SayNumber,
-    /// The last one that the agent's standard input has taken whole.
+    /// The last word that the agent's standard input has taken completely.
     pub written: SayNumber,
 }
 
-/// Whether what an agent prints is read.
+/// Whether an agent's output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flow {
-    /// It is.
+    /// It is read.
     #[default]
     Flows,
-    /// Too much on the tape is not heard: the agent waits.
+    /// Too much on the tape is unheard: the agent waits.
     Full,
     /// The tape cannot be written: the agent waits.
     Broken {
-        /// What the kernel said.
+        /// The kernel's error.
         errno: i32,
     },
 }
 
-/// How things stand with the tape of a run.
+/// The state of a run's tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapeStanding {
-    /// Which run.
+    /// The run's number.
     pub run: RunNumber,
     /// The first position that is still there.
     pub first: Position,
     /// Where it ends.
     pub end: Position,
-    /// Up to where it was heard.
+    /// The position up to which it was heard.
     pub heard: Position,
-    /// What was said in this run.
+    /// How far the words of this run have come.
     pub said: SaidUpTo,
-    /// Whether what the agent prints is read.
+    /// Whether the agent's output is read.
     pub flow: Flow,
 }
 
-/// What a run that had a tape left on it.
+/// What a run left on its tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapeEnd {
-    /// Where the tape ended behind all that it printed.
+    /// Where the tape ended after all its output.
     pub end: Position,
-    /// What was said in it.
+    /// How far the words said in it had come.
     pub said: SaidUpTo,
 }
 
-/// What a shim can do beside what every shim can. Nothing is asked of one that did not say so.
+/// What a shim can do besides what every shim can. A daemon asks for nothing that a shim did not announce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Can {
-    /// Write a tape, and say things by number.
+    /// Write a tape, and take numbered words.
     pub tape: bool,
-    /// Take more locks while a run lives.
+    /// Take more locks during a run.
     pub hold: bool,
     /// Start a guest.
     pub guest: bool,
@@ -105,7 +105,7 @@ pub struct Can {
 }
 
 impl Can {
-    /// What the shims of this version can.
+    /// Returns what shims of this version can do.
     pub(crate) const fn now(has_folder: bool) -> Self {
         Self { tape: has_folder, hold: true, guest: true, page: false }
     }
@@ -141,7 +141,7 @@ impl Flow {
         Ok(match fields.number(state)? {
             0 => Self::Flows,
             1 => Self::Full,
-            // Whatever else keeps the agent waiting, it is not for the daemon to end it.
+            // Whatever else keeps the agent waiting, the daemon must not end it for that.
             _ => Self::Broken { errno: fields.optional_number(why)?.unwrap_or(0) as i32 },
         })
     }

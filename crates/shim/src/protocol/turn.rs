@@ -1,19 +1,19 @@
-//! A turn as a shim saw it: one encoding for the disk and for the wire.
+//! A turn as a shim saw it: one encoding for both disk and wire.
 
 use super::frame::{Fields, FrameError, Writer};
 use super::output::Position;
 use pinfold_core::ids::{MessageId, RunNumber};
 
-/// A turn.
+/// The turn of one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Of which run.
+    /// The agent's run.
     pub run: RunNumber,
-    /// Which message.
+    /// The message's id.
     pub message: MessageId,
-    /// Which delivery of it.
+    /// The delivery's number.
     pub attempt: u32,
-    /// Where the log stood when the agent had taken it.
+    /// The log's position when the agent had taken the message.
     pub from: Position,
     /// Its end, if it has come.
     pub done: Option<Done>,
@@ -22,19 +22,20 @@ pub struct Turn {
 /// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
-    /// Where the log stood behind its last line.
+    /// The log's position after the turn's last line.
     pub to: Position,
     /// The rest of that line.
     pub answer: Vec<u8>,
-    /// Whether that is all of it.
+    /// Whether the answer is complete.
     pub whole: bool,
-    /// The id that the line begins with, where it is not that of this turn's message. If it is that of another
-    /// message of the session, this is not the end of the turn; the shim cannot know, the daemon does.
+    /// The id that the line begins with, if it is not that of this turn's message. If it belongs to another
+    /// message of the session, this is not the end of the turn; the shim cannot know that, but the daemon
+    /// does.
     pub named: Option<MessageId>,
 }
 
 impl Turn {
-    /// Whether it is this delivery in this run.
+    /// Returns whether it is the turn of this delivery in this run.
     #[must_use]
     pub fn is(&self, run: RunNumber, message: MessageId, attempt: u32) -> bool {
         (self.run, self.message, self.attempt) == (run, message, attempt)

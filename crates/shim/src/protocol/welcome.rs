@@ -1,4 +1,4 @@
-//! How things stand with a shim, as it tells every daemon that comes.
+//! The state of a shim, as it tells every new daemon.
 
 use crate::protocol::exited::{Exited, wall};
 use crate::protocol::frame::{Fields, FrameError, Writer};
@@ -9,46 +9,46 @@ use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
 
-/// How things stand with a shim.
+/// The state of a shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
-    /// The version of frames it writes.
+    /// The version of the frames that it writes.
     pub version: u8,
     /// Its pid.
     pub shim: u32,
-    /// The generation it has accepted.
+    /// The generation that it has accepted.
     pub generation: u64,
     /// What it keeps.
     pub keeping: Keeping,
-    /// The exits that were not acknowledged, oldest first.
+    /// The unacknowledged exits, oldest first.
     pub exits: Vec<Exited>,
     /// The end of the log.
     pub log: Position,
-    /// What it can; nothing for a shim that is older than the question.
+    /// What it can do; nothing for a shim older than this field.
     pub can: Can,
-    /// The tape of the run, if that has one.
+    /// The tape of the run, if it has one.
     pub tape: Option<TapeStanding>,
-    /// The last guest of the run, if it had one.
+    /// The latest guest of the run, if it had one.
     pub guest: Option<GuestStanding>,
 }
 
-/// What a shim keeps beside the locks.
+/// What a shim keeps besides the locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
-    /// Nothing.
+    /// Only the locks.
     Standing,
-    /// A run of which it is not known yet whether exec succeeded; `Started` or `StartFailed` will follow.
+    /// A run for which it is not known yet whether exec succeeded; `Started` or `StartFailed` will follow.
     Starting {
-        /// Which.
+        /// The run's number.
         run: RunNumber,
     },
     /// A run.
     Running {
-        /// Which.
+        /// The run's number.
         run: RunNumber,
         /// Its agent.
         process: Process,
-        /// Since when.
+        /// When it started.
         at: Wall,
     },
 }

@@ -1,4 +1,4 @@
-//! Agents with the streams of whoever started their shim.
+//! Agents with the streams of the process that started their shim.
 
 use crate::world::{Daemon, World, shell, welcome};
 use pinfold_shim::client::{Foreground, Opening, spawn};
@@ -9,7 +9,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A shim whose agents read and write files of the test's; everything that it writes itself is in a scratch folder.
+/// Starts a shim whose agents read and write the test's files; everything that it writes itself is in a
+/// scratch folder.
 fn shim(world: &World) -> (Daemon, PathBuf) {
     let scratch = world.path("scratch");
     std::fs::create_dir(&scratch).unwrap();

@@ -12,7 +12,7 @@ fn descriptors(pid: u32) -> Vec<(u32, PathBuf)> {
         .filter_map(|entry| {
             let entry = entry.unwrap();
             let number = entry.file_name().to_str().unwrap().parse().unwrap();
-            // One that was closed meanwhile is none.
+            // A descriptor that was closed meanwhile does not count.
             Some((number, std::fs::read_link(entry.path()).ok()?))
         })
         .collect();
@@ -27,7 +27,7 @@ fn an_agent_has_its_three_descriptors_and_no_other() {
     for run in 1..=3 {
         daemon.start(shell(run, "echo ready; read line"));
         let (_, pid, _) = daemon.started();
-        // Whoever prints is loaded: a loader has files open of its own.
+        // An agent that prints is loaded: a loader has files of its own open.
         daemon.printed("ready");
         let numbers: Vec<u32> = descriptors(pid).into_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [0, 1, 2]);
@@ -61,7 +61,7 @@ fn an_agent_is_given_the_locks_only_when_that_is_asked_for() {
     daemon.start(Start { give_locks: true, ..command(1, &["cat"]) });
     let (_, pid, _) = daemon.started();
     let numbers = || descriptors(pid).into_iter().map(|(number, _)| number).collect::<Vec<u32>>();
-    // What is being loaded has files of its own open for a moment.
+    // A program that is being loaded has files of its own open for a moment.
     let mut looks = (0..1000).map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         numbers()

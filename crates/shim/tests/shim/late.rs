@@ -1,4 +1,4 @@
-//! A shim that listens only when somebody may come.
+//! A shim that listens only when a client may come.
 
 use crate::world::{Daemon, Ends, PATIENCE, World, command, welcome};
 use pinfold_core::exit::Exit;
@@ -23,7 +23,7 @@ fn late_at(world: &World, listen: PathBuf) -> Daemon {
     Daemon { child, link, welcome, passed: Vec::new() }
 }
 
-/// Connects as soon as somebody listens.
+/// Connects as soon as the shim listens.
 fn connect(world: &World) -> Link {
     connect_at(&world.opening("api").listen)
 }

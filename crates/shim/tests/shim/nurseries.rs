@@ -1,4 +1,4 @@
-//! Shims that were forked, not executed.
+//! Shims that are forked, not executed.
 
 use crate::world::{PATIENCE, World, command, kill, lives, read, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
@@ -11,7 +11,7 @@ fn nursery() -> Nursery {
     Nursery::new(env!("CARGO_BIN_EXE_test-pinfold-shim").into(), Vec::new(), None)
 }
 
-/// A shim that was told to go, and its pid.
+/// Starts a shim that was told to go; returns it with its pid.
 fn shim(world: &World, nursery: &Nursery, session: &str) -> (Link, u32) {
     let guard = world.lock(session);
     let opening = Opening { listens: Listens::Late, ..world.opening(session) };
@@ -57,7 +57,7 @@ fn a_forked_shim_is_a_shim_under_its_own_name() {
         link.send(&Command::Release).unwrap();
         while link.receive(Some(Instant::now() + PATIENCE)).unwrap().is_some() {}
     }
-    // Nobody has to reap them.
+    // The test does not have to reap them.
     wait_for_end(one);
     wait_for_end(two);
     assert!(!std::path::Path::new(&format!("/proc/{one}")).exists() || !lives(one));

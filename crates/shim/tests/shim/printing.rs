@@ -1,4 +1,4 @@
-//! What agents print: always read, bounded on disk, shown to whoever keeps up.
+//! What agents print: always read, bounded on disk, shown to clients that keep up.
 
 use crate::world::{PATIENCE, World, lives, shell, wait_until};
 use pinfold_core::exit::Exit;
@@ -32,7 +32,7 @@ fn what_is_left_in_the_pipes_at_the_end_is_read_before_the_exit_is_told() {
     let print = "head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2";
     daemon.start(shell(1, &format!("until test -e {go}; do sleep 0.01; done; {print}")));
     let (_, pid, _) = daemon.started();
-    // The shim sleeps while the agent prints and ends: when it wakes, both have happened.
+    // The shim is stopped while the agent prints and ends: when it goes on, both have happened.
     let shim = rustix::process::Pid::from_child(&daemon.child);
     rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
     let stat = format!("/proc/{}/stat", daemon.child.id());
@@ -228,7 +228,7 @@ fn silence_costs_no_time() {
     };
     let before = ticks();
     let until = Instant::now() + Duration::from_secs(1);
-    // Nothing is to be heard for a second, and nothing is done meanwhile.
+    // For a second nothing is received, and the shim does nothing.
     let quiet = daemon.link.receive(Some(until));
     assert!(matches!(quiet, Err(pinfold_shim::client::ReceiveError::TimeUp)));
     assert!(ticks() - before <= 1);

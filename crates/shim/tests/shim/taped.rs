@@ -1,4 +1,5 @@
-//! Runs with a tape: what is printed and what is said, in order; who waits, and who is told.
+//! Runs with a tape: what is printed and what is said, in order; when the agent waits, and what the daemon is
+//! told.
 
 use crate::printing::SmallDisk;
 use crate::world::{Daemon, PATIENCE, World, shell, wait_until, welcome};
@@ -16,7 +17,7 @@ const RUN: RunNumber = RunNumber(1);
 /// Answers each line with a line that counts.
 const ANSWERS: &str = "n=0; while read -r line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
-/// How to start a shell command with a tape.
+/// Returns how to start a shell command with a tape.
 pub(crate) fn taped(run: u64, unheard: u64, script: &str) -> Start {
     let tape = Some(TapeLimits { unheard, floor: Position(0) });
     Start { tape, ..shell(run, script) }
@@ -163,7 +164,7 @@ fn a_number_that_is_not_the_next_writes_nothing_and_is_answered_with_what_was_sa
     daemon.exited();
     assert_eq!(world.tape("api").text(), "1 word 1\n2 word 2\n3 word 3\nend\n");
     assert_eq!(world.tape("api").said.len(), 3);
-    // What is said to a run that has ended is answered with its end.
+    // A word for a run that has ended is answered with its end.
     say(&mut daemon, word(4, "late\n"));
     assert_eq!(daemon.exited().run, RUN);
 }
@@ -204,7 +205,7 @@ fn what_is_said_on_a_condition_is_refused_if_more_was_printed() {
     say(&mut daemon, Say { heard, ..word(1, "one\n") });
     assert_eq!(said(&mut daemon).said, SayNumber(1));
     wait_until("it answered", || world.tape("api").text().contains("1 one"));
-    // What was said since is not printed, and what it was answered is.
+    // A word said since does not count as printed, but its answer does.
     say(&mut daemon, Say { heard, ..word(2, "two\n") });
     assert_eq!(refused(&mut daemon), SayRefused::MoreWasPrinted);
     daemon.send(&Command::CloseInput { run: RUN });

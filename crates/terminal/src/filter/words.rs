@@ -1,14 +1,14 @@
-//! Which sequences of `ESC ]` pass: what a program says to the terminal beyond its screen.
+//! Which sequences of `ESC ]` may pass: those that address the terminal itself, beyond its screen.
 
 use super::Allow;
 use super::control::Is;
 
-/// Links that a click may follow; others start programs of whoever clicks.
+/// Schemes that a click may follow; others start programs of the person who clicks.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
-/// A longer text is cut: no title, link or directory needs more.
+/// Longer texts are cut: no title, link or directory needs more.
 const LONGEST: usize = 4096;
 
-/// Passes a sequence if it is allowed, without what could end it early.
+/// Passes an allowed sequence, without bytes that could end it early.
 pub(super) fn pass(held: &[u8], end: &[u8], allow: Allow, out: &mut Vec<u8>) -> Is {
     let (number, text) = split(held);
     let Some(is) = judge(number, text, allow) else { return Is::Other };
@@ -24,7 +24,7 @@ pub(super) fn pass(held: &[u8], end: &[u8], allow: Allow, out: &mut Vec<u8>) -> 
     is
 }
 
-/// The number that says what it is about, and the rest.
+/// Splits a sequence into the number that says what it is about, and its text.
 fn split(held: &[u8]) -> (&[u8], &[u8]) {
     match held.iter().position(|byte| *byte == b';') {
         Some(at) => (&held[..at], &held[at + 1..]),
@@ -41,13 +41,13 @@ fn judge(number: &[u8], text: &[u8], allow: Allow) -> Option<Is> {
         b"9" | b"99" | b"777" => may(allow.notifications),
         b"4" | b"5" | b"10" | b"11" | b"12" | b"13" | b"14" | b"17" | b"19" => color(text, allow),
         b"104" | b"105" | b"110" | b"111" | b"112" | b"117" | b"119" => may(allow.colors),
-        // A question mark asks for what is in it.
+        // A question mark asks for the clipboard's content.
         b"52" => may(allow.clipboard && !text.contains(&b'?')),
         _ => None,
     }
 }
 
-/// A colour is asked for with a question mark in the place of its value.
+/// A question mark in place of a colour's value asks for it.
 fn color(text: &[u8], allow: Allow) -> Option<Is> {
     let asks = text.split(|byte| *byte == b';').any(|part| part == b"?");
     let sets =

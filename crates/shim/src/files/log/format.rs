@@ -1,4 +1,4 @@
-//! How a log file is laid out: a head, then records that can be walked in both directions.
+//! The layout of a log file: a head, then records that can be walked in both directions.
 
 use super::Stream;
 use pinfold_core::ids::RunNumber;
@@ -8,22 +8,22 @@ use pinfold_terminal::Size;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The length of the head of a file.
+/// Length of a file's head.
 pub(super) const FILE_HEAD: u64 = 32;
-/// The length of the head of a record.
+/// Length of a record's head.
 pub(super) const HEAD: usize = 32;
-/// No record has more bytes: one read of a pipe.
+/// Most bytes in a record: one read of a pipe.
 pub(super) const MOST: usize = 64 << 10;
 const MAGIC: &[u8; 8] = b"PFLOG\0\0\x01";
 
 /// What the head of a file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileHead {
-    /// The position of its first byte.
+    /// Position of its first byte.
     pub(super) base: u64,
-    /// Its length when its writer left in order: then it ends with a whole record.
+    /// Its length if its writer left in order; then it ends with a whole record.
     pub(super) clean: u64,
-    /// The whole length of its last record then.
+    /// The whole length of its last record in that case.
     pub(super) last: u32,
 }
 
@@ -57,8 +57,8 @@ pub(super) struct Head {
     pub(super) stream: Stream,
     pub(super) at: Wall,
     pub(super) run: RunNumber,
-    /// The size of the terminal that it was printed on, if it was one. Versions before left these bytes zero, and
-    /// read past them.
+    /// The size of the terminal it was printed on, if any. Earlier versions left these bytes zero, and ignore
+    /// them when reading.
     pub(super) terminal: Option<Size>,
 }
 
@@ -89,13 +89,13 @@ impl Head {
         (bytes[28..] == sum.to_le_bytes() && head.length as usize <= MOST).then_some(head)
     }
 
-    /// The length of the whole record.
+    /// Returns the length of the whole record.
     pub(super) fn whole(&self) -> u64 {
         HEAD as u64 + u64::from(self.length)
     }
 }
 
-/// Two numbers of twelve bits: no terminal has more lines or columns than [`Size::MOST`].
+/// Packs two numbers of twelve bits: no terminal has more lines or columns than [`Size::MOST`].
 fn size_bytes(size: Option<Size>) -> [u8; 3] {
     let (rows, columns) = size.map_or((0, 0), |size| (u32::from(size.rows()), u32::from(size.columns())));
     let [low, middle, high, _] = (rows | columns << 12).to_le_bytes();
@@ -115,7 +115,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
 }
 
-/// The file that was current `age` renames ago.
+/// Returns the path of the file that was current `age` renames ago.
 pub(super) fn aged(path: &Path, age: u32) -> PathBuf {
     if age == 0 {
         return path.to_owned();

@@ -1,7 +1,7 @@
 //! The log of a session: what its agents printed, with the time and the run, in a bounded set of files.
 //!
-//! Records are appended to the current file; when it has grown to its limit it is renamed, and the oldest
-//! one goes. A position counts all bytes ever logged, so it stays valid over renames.
+//! Records are appended to the current file; when it reaches its limit it is renamed, and the oldest file is
+//! removed. A position counts all bytes ever logged, so it stays valid across renames.
 
 mod format;
 mod old;

@@ -1,4 +1,4 @@
-//! Forgets parts of a log that nobody has written to for long.
+//! Removes parts of a log that have not been written to for a long time.
 
 use super::format::aged;
 use crate::files::age;
@@ -6,17 +6,17 @@ use pinfold_core::time::Wall;
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Removes the older files of a log that were written for the last time before a moment, and never the current one. Only for
-/// a session without a run: a writer renames them.
+/// Removes the older files of a log that were last written before a moment, never the current one. Only for a
+/// session without a run, because a writer renames the files.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn forget(path: &Path, before: Wall) -> Result<usize, Errno> {
     let (mut oldest, mut gone) = (1, 0);
     while age::of(&aged(path, oldest))?.is_some() {
         oldest += 1;
     }
-    // From the oldest on: a reader looks for no file behind one that is missing.
+    // Oldest first: a reader stops looking at the first missing file.
     for number in (1..oldest).rev() {
         if !age::remove_if_old(&aged(path, number), before)? {
             break;

@@ -16,23 +16,23 @@ const OLDEST: u32 = 1000;
 /// One record of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is.
+    /// The record's position.
     pub position: Position,
-    /// When it came.
+    /// When it was written.
     pub at: Wall,
-    /// Of which run.
+    /// The run it belongs to.
     pub run: RunNumber,
-    /// What it is.
+    /// The stream it came from.
     pub stream: Stream,
-    /// What was printed; for [`Stream::Lost`], nothing.
+    /// The printed bytes; empty for [`Stream::Lost`].
     pub bytes: Vec<u8>,
-    /// The size of the terminal that it was printed on, if it was one and that is known.
+    /// The size of the terminal it was printed on, if any and if known.
     pub terminal: Option<Size>,
-    /// How many bytes are missing before it: written nowhere, or gone with an old file.
+    /// How many bytes are missing before it: never written, or removed with an old file.
     pub lost: u64,
 }
 
-/// Reads entry after entry, over renames. At the end of the log it says `None` and can be asked again.
+/// Reads entry by entry, across renames. At the end of the log it returns `None` and can be asked again.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
@@ -47,22 +47,22 @@ struct Part {
 }
 
 impl Reader {
-    /// Reads from a position on; from the oldest record when that is gone.
+    /// Reads from a position on, or from the oldest record if that position is gone.
     #[must_use]
     pub fn from(path: &Path, position: Position) -> Self {
         Self { path: path.to_owned(), position, file: None }
     }
 
-    /// Where the next entry will be.
+    /// Returns the position of the next entry.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The next entry, or nothing when there is none yet.
+    /// Returns the next entry, or `None` if there is none yet.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn entry(&mut self) -> Result<Option<Entry>, Errno> {
         let mut skipped = 0;
         loop {
@@ -79,9 +79,9 @@ impl Reader {
                 self.position = Position(position.0 + head.whole());
                 return Ok(Some(entry(position, &head, bytes, skipped)));
             }
-            // The end of this file: either of the log, or there is a later file.
+            // The end of this file is the end of the log, unless there is a later file.
             let Some(base) = self.later(part.base)? else { return Ok(None) };
-            // Only now is it sure that nothing more comes here: what came meanwhile is read first.
+            // Only now is it certain that nothing more comes here: what came meanwhile is read first.
             if record(&part.fd, at)?.is_none() {
                 skipped += base.saturating_sub(self.position.0);
                 self.position = Position(base + FILE_HEAD);
@@ -90,7 +90,7 @@ impl Reader {
         }
     }
 
-    /// Opens the file that has the position, else the oldest one behind it; says how many bytes are gone.
+    /// Opens the file with the position, else the oldest one after it; returns how many bytes are gone.
     fn find(&mut self) -> Result<Option<u64>, Errno> {
         let mut best: Option<Part> = None;
         for age in 0..OLDEST {
@@ -109,7 +109,7 @@ impl Reader {
         Ok(Some(gap))
     }
 
-    /// The first position of the file that follows the one at `base`.
+    /// Returns the first position of the file that follows the one at `base`.
     fn later(&self, base: u64) -> Result<Option<u64>, Errno> {
         let mut next = None;
         for age in 0..OLDEST {
@@ -133,10 +133,11 @@ fn entry(position: Position, head: &Head, mut bytes: Vec<u8>, mut lost: u64) -> 
     Entry { position, at, run, stream, bytes, terminal, lost }
 }
 
-/// The last entries that together have at least `lines` ends of lines, oldest first, of one run or of all.
+/// Returns the last entries that together have at least `lines` line ends, oldest first, of one run or of
+/// all.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn tail(path: &Path, lines: usize, run: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
     let mut entries = Vec::new();
     let mut ends = 0;
@@ -145,7 +146,7 @@ pub fn tail(path: &Path, lines: usize, run: Option<RunNumber>) -> Result<Vec<Ent
         let (length, last) = extent(&part.fd)?;
         let mut at = length;
         let mut before = u64::from(last);
-        // The end of the last line is one more than the lines before it.
+        // One more line end than lines is needed: the last line has one too.
         while before != 0 && ends <= lines {
             at -= before;
             let Some((head, bytes)) = record(&part.fd, at)? else { break };
@@ -163,7 +164,7 @@ pub fn tail(path: &Path, lines: usize, run: Option<RunNumber>) -> Result<Vec<Ent
     Ok(entries)
 }
 
-/// Where the log goes on.
+/// Returns the position at which the log continues.
 pub(super) fn end(path: &Path) -> Position {
     for age in 0..OLDEST {
         match open(&aged(path, age)) {
@@ -178,7 +179,7 @@ pub(super) fn end(path: &Path) -> Position {
     Position(0)
 }
 
-/// The length of the whole records of a file, and that of the last one.
+/// Returns the length of a file's whole records, and that of the last one.
 fn extent(fd: &OwnedFd) -> Result<(u64, u32), Errno> {
     let size = rustix::fs::fstat(fd)?.st_size.unsigned_abs();
     match file_head(fd)? {
@@ -187,7 +188,7 @@ fn extent(fd: &OwnedFd) -> Result<(u64, u32), Errno> {
     }
 }
 
-/// Walks through the records of a file; says how far they are whole, and how long the last one is.
+/// Walks through the records of a file; returns how far they are whole, and the length of the last one.
 pub(super) fn walk(fd: &OwnedFd, size: u64) -> Result<(u64, u32), Errno> {
     let (mut at, mut last) = (FILE_HEAD.min(size), 0);
     loop {

@@ -1,4 +1,4 @@
-//! Writes the log. Nothing that goes wrong here stops an agent: what cannot be written is counted.
+//! Writes the log. No failure here stops an agent: what cannot be written is counted.
 
 use super::format::{FILE_HEAD, FileHead, HEAD, Head, MOST, aged};
 use super::{Position, Stream};
@@ -20,16 +20,16 @@ pub struct Log {
     state: State,
     /// Bytes that could not be written since the last record.
     lost: u64,
-    /// Where the log goes on.
+    /// The position at which the log continues.
     end: Position,
-    /// The size of the terminal that is printed on, if it is one.
+    /// The size of the terminal being printed on, if any.
     terminal: Option<Size>,
 }
 
 #[derive(Debug)]
 enum State {
     Open(File),
-    /// Tried again with every write.
+    /// Opening is tried again with every write.
     Closed,
 }
 
@@ -42,7 +42,7 @@ struct File {
 }
 
 impl Log {
-    /// Opens the log behind what it has. A log that cannot be opened is tried again with every write.
+    /// Opens the log for appending. If that fails, it is tried again with every write.
     #[must_use]
     pub fn open(path: &Path, limits: LogLimits) -> Self {
         let mut log = Self {
@@ -53,36 +53,36 @@ impl Log {
             end: Position(0),
             terminal: None,
         };
-        // An older part knows where the log had come to, also when the current one is damaged.
+        // An older file knows how far the log had come, even if the current one is damaged.
         log.end = super::reader::end(path);
         log.reopen();
         log
     }
 
-    /// Changes the bounds, from the next record on.
+    /// Changes the limits, from the next record on.
     pub fn limit(&mut self, limits: LogLimits) {
         self.limits = limits;
     }
 
-    /// Notes on what is printed from now on: a terminal of a size, or none.
+    /// Records what is printed on from now on: a terminal of a size, or none.
     pub fn printed_on(&mut self, terminal: Option<Size>) {
         self.terminal = terminal;
     }
 
-    /// Where the log goes on.
+    /// Returns the position at which the log continues.
     #[must_use]
     pub fn end(&self) -> Position {
         self.end
     }
 
-    /// How many bytes could not be written since the last record.
+    /// Returns how many bytes could not be written since the last record.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Appends what an agent printed; returns where it is, and where the log goes on: the same place when it
-    /// could not be written.
+    /// Appends what an agent printed; returns its position, and where the log continues. The two are equal if
+    /// it could not be written.
     pub fn append(&mut self, at: Wall, run: RunNumber, stream: Stream, bytes: &[u8]) -> (Position, Position) {
         let begin = self.end;
         for part in bytes.chunks(MOST) {
@@ -119,7 +119,7 @@ impl Log {
         match &self.state {
             State::Closed => Err(Errno::BADF),
             State::Open(file) if file.length + (HEAD + more) as u64 <= self.limits.file_bytes => Ok(()),
-            // A bound below one record still lets every file have one.
+            // Even with a limit below one record, every file gets one.
             State::Open(file) if file.length <= FILE_HEAD => Ok(()),
             State::Open(_) => self.rotate(),
         }
@@ -146,7 +146,7 @@ impl Log {
     fn reopen(&mut self) {
         let opened = match File::open(&self.path) {
             Ok(Some(file)) => Ok(file),
-            // Missing, empty or not a log: a new one takes its place.
+            // Missing, empty or not a log: a new file replaces it.
             Ok(None) => File::create(&self.path, self.end.0),
             Err(errno) => Err(errno),
         };
@@ -156,11 +156,11 @@ impl Log {
         }
     }
 
-    /// Notes that the file ends with a whole record here, so that nobody need walk through it.
+    /// Records that the file ends with a whole record here, so that it need not be walked through.
     pub fn settle(&mut self) {
         if let State::Open(file) = &self.state {
             let head = FileHead { base: file.base, clean: file.length, last: file.last };
-            // A failure costs the next reader or writer a walk through the file.
+            // If this fails, the next reader or writer walks through the file.
             let _ = rustix::io::pwrite(&file.fd, &head.to_bytes(), 0);
         }
     }
@@ -175,7 +175,7 @@ impl File {
         Ok(file)
     }
 
-    /// Opens a file to append to it; nothing when there is none that could be appended to.
+    /// Opens a file for appending; `None` if there is none that could be appended to.
     fn open(path: &Path) -> Result<Option<Self>, Errno> {
         let fd =
             match rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
@@ -188,7 +188,7 @@ impl File {
         let (length, last) = if head.clean == size && size >= FILE_HEAD {
             (size, head.last)
         } else {
-            // The last writer was killed: its last record may be torn.
+            // The last writer was killed, so its last record may be torn.
             super::reader::walk(&fd, size)?
         };
         rustix::fs::ftruncate(&fd, length)?;
@@ -199,7 +199,7 @@ impl File {
         let written = write_both(&self.fd, head, bytes, self.length);
         match written {
             Ok(()) => self.length += (head.len() + bytes.len()) as u64,
-            // Half a record must not stay: a reader would wait for the rest of it.
+            // Half a record must not stay: a reader would wait for its rest.
             Err(_) => _ = rustix::fs::ftruncate(&self.fd, self.length),
         }
         written

@@ -4,35 +4,35 @@ use super::format::{HEAD, Head};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// What one read takes.
+/// Bytes of one read.
 const READ: usize = 64 << 10;
 
 /// Bytes of one file.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
-    /// Where in the file they begin.
+    /// Their offset in the file.
     from: u64,
     bytes: Vec<u8>,
 }
 
 impl Buffer {
-    /// Forgets what it has, and keeps no memory: most readers wait for more most of the time.
+    /// Drops the bytes and frees the memory: most readers wait for more most of the time.
     pub(super) fn clear(&mut self) {
         self.bytes = Vec::new();
     }
 
-    /// The bytes of the entry at an offset that is whole here.
+    /// Returns the content of the entry at an offset, which must be whole in the buffer.
     pub(super) fn content(&self, offset: u64, head: &Head) -> &[u8] {
         let from = (offset - self.from) as usize + HEAD;
         &self.bytes[from..from + head.length as usize]
     }
 
-    /// The entry at an offset, if it is whole in the file; looks there again when it is not here.
+    /// Returns the entry at an offset, if it is whole in the file; reads the file if it is not in the buffer.
     pub(super) fn entry(&mut self, fd: &OwnedFd, offset: u64) -> Result<Option<Head>, Errno> {
         if let Some(head) = Head::checked(self.rest(offset)) {
             return Ok(Some(head));
         }
-        // What is here may have been half an entry when it was read.
+        // The buffer may hold only half an entry, as it was when it was read.
         self.read(fd, offset, READ)?;
         let claimed = self.rest(offset).first_chunk().and_then(Head::claimed);
         if let Some(head) = claimed.filter(|head| head.whole() > READ as u64) {
@@ -50,7 +50,7 @@ impl Buffer {
         at.and_then(|at| self.bytes.get(at..)).unwrap_or_default()
     }
 
-    /// Takes up to `most` bytes from an offset on, in place of what it has.
+    /// Reads up to `most` bytes from an offset on, replacing the buffer.
     fn read(&mut self, fd: &OwnedFd, offset: u64, most: usize) -> Result<(), Errno> {
         self.bytes.clear();
         self.bytes.shrink_to(READ);

@@ -1,4 +1,4 @@
-//! How a tape is laid out: segments with a head, then entries, each with a checksum over all of it.
+//! The layout of a tape: segments with a head, then entries, each with a checksum over the whole entry.
 
 use crate::protocol::output::Position;
 use crate::protocol::say::SayNumber;
@@ -6,11 +6,11 @@ use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::checksum::checksum;
 
-/// The length of the head of a segment.
+/// Length of a segment's head.
 pub(super) const SEGMENT_HEAD: usize = 32;
-/// The length of the head of an entry.
+/// Length of an entry's head.
 pub(super) const HEAD: usize = 40;
-/// No entry has more bytes, of whatever kind: what is said comes in one frame.
+/// Most bytes in an entry of any kind: what is said comes in one frame.
 pub(super) const MOST: usize = crate::LONGEST;
 const MAGIC: &[u8; 8] = b"PFTAPE\0\x01";
 const SUM_AT: usize = HEAD - 8;
@@ -18,44 +18,44 @@ const SUM_AT: usize = HEAD - 8;
 /// One entry of a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it begins.
+    /// Where the entry begins.
     pub position: Position,
-    /// Where the next one can begin.
+    /// Where the next entry can begin.
     pub next: Position,
     /// When it was written.
     pub at: Wall,
-    /// Of which run.
+    /// The run it belongs to.
     pub run: RunNumber,
-    /// What it is.
+    /// The entry's kind and content.
     pub what: What<'a>,
     /// How many bytes of the tape are missing before it: dropped, damaged, or lost with the power.
     pub lost: u64,
 }
 
-/// What an entry is.
+/// The kind and content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<'a> {
     /// Standard output.
     Out(&'a [u8]),
     /// Standard error.
     Error(&'a [u8]),
-    /// Something was said to the agent; written before its first byte was.
+    /// Something said to the agent; on the tape before its first byte was written to the agent.
     Said {
-        /// Its number in the run.
+        /// The word's number in the run.
         number: SayNumber,
-        /// What it was for.
+        /// What the word was for.
         label: &'a str,
         /// What was, or was to be, written to the agent.
         bytes: &'a [u8],
     },
-    /// So many bytes were printed here that could not be written.
+    /// This many bytes were printed here that could not be written to the tape.
     Gap(u64),
-    /// The output of the run has ended: nothing of it follows.
+    /// The output of the run has ended; nothing of it follows.
     End,
 }
 
 impl What<'_> {
-    /// The kind on disk. A number is never used for anything else.
+    /// Returns the kind on disk. A number is never reused for another kind.
     pub(super) fn kind(&self) -> u8 {
         match self {
             What::Out(_) => 1,
@@ -67,7 +67,7 @@ impl What<'_> {
     }
 }
 
-/// Reads what an entry is of its whole bytes; nothing for a kind that a later version has.
+/// Reads the content of an entry from its whole bytes; `None` for a kind of a later version.
 pub(super) fn what<'a>(head: &Head, bytes: &'a [u8]) -> Option<What<'a>> {
     match head.kind {
         1 => Some(What::Out(bytes)),
@@ -94,7 +94,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head of an entry whose bytes are these, one piece after the other.
+    /// Returns the head's bytes for an entry with this content, given in pieces.
     pub(super) fn to_bytes(self, pieces: [&[u8]; 3]) -> [u8; HEAD] {
         let mut head = [0; HEAD];
         head[..4].copy_from_slice(&self.length.to_le_bytes());
@@ -107,7 +107,7 @@ impl Head {
         head
     }
 
-    /// What a head says, right or wrong; nothing when it says what none does.
+    /// Reads what a head claims, true or not; `None` if no head could say that.
     pub(super) fn claimed(bytes: &[u8; HEAD]) -> Option<Self> {
         let head = Self {
             length: u32::from_le_bytes(*bytes.first_chunk()?),
@@ -119,7 +119,8 @@ impl Head {
         (head.length as usize <= MOST).then_some(head)
     }
 
-    /// The first of these bytes as an entry, if it is whole and as it was written.
+    /// Returns the head of the entry at the start of these bytes, if the entry is whole and its checksum is
+    /// right.
     pub(super) fn checked(bytes: &[u8]) -> Option<Self> {
         let head = bytes.first_chunk()?;
         let claimed = Self::claimed(head)?;
@@ -127,21 +128,21 @@ impl Head {
         (word(head, SUM_AT)? == sum(head, &[content])).then_some(claimed)
     }
 
-    /// The length of the whole entry.
+    /// Returns the length of the whole entry.
     pub(super) fn whole(&self) -> u64 {
         HEAD as u64 + u64::from(self.length)
     }
 }
 
-/// The checksum of a head and of the bytes that follow it.
+/// Returns the checksum of a head and of the content after it.
 fn sum(head: &[u8; HEAD], pieces: &[&[u8]]) -> u64 {
-    /// That of FNV-1a: what [`checksum`] begins is gone on with.
+    /// FNV-1a's prime, to continue what [`checksum`] began.
     const PRIME: u64 = 0x100_0000_01B3;
     let on = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(PRIME);
     pieces.iter().fold(checksum(&head[..SUM_AT]), |sum, piece| piece.iter().fold(sum, on))
 }
 
-/// The head of a segment that begins at a position.
+/// Returns the head of a segment that begins at a position.
 pub(super) fn segment_head(base: u64) -> [u8; SEGMENT_HEAD] {
     let mut bytes = [0; SEGMENT_HEAD];
     bytes[..8].copy_from_slice(MAGIC);
@@ -151,7 +152,8 @@ pub(super) fn segment_head(base: u64) -> [u8; SEGMENT_HEAD] {
     bytes
 }
 
-/// Whether this is the head of the segment that begins at `base`. What is zero today may say something later.
+/// Returns whether this is the head of the segment that begins at `base`. Bytes that are zero today may get a
+/// meaning later.
 pub(super) fn is_head_of(base: u64, bytes: &[u8; SEGMENT_HEAD]) -> bool {
     &bytes[..8] == MAGIC && word(bytes, 8) == Some(base) && word(bytes, 24) == Some(checksum(&bytes[..24]))
 }

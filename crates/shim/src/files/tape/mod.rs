@@ -1,8 +1,8 @@
 //! The tape of a session: what its agents printed and what was said to them, in order, with the time and the run.
 //!
 //! A folder of segments, each named by its first position. A position counts all bytes of all segments, their heads
-//! included, and never goes back. A shim is the only writer ([`Tape`]); whoever wants to know reads the files
-//! ([`Reader`]), while the shim lives as well as afterwards: there is no other way by which the bytes come.
+//! included, and never goes back. A shim is the only writer ([`Tape`]); all others read the files
+//! ([`Reader`]), while the shim lives as well as afterwards: there is no other way to get the bytes.
 //!
 //! ```no_run
 //! # fn show(folder: &std::path::Path, cursor: pinfold_shim::log::Position) -> Result<(), Box<dyn std::error::Error>> {

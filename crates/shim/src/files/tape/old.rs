@@ -1,4 +1,4 @@
-//! Forgets parts of a tape that nobody has written to for long.
+//! Removes parts of a tape that have not been written to for a long time.
 
 use super::{Position, segments};
 use crate::files::age;
@@ -6,11 +6,11 @@ use pinfold_core::time::Wall;
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Removes segments that lie below a position, which was heard, and were written for the last time before a moment. The last
-/// one stays: it says where the tape goes on. Only for a session without a run.
+/// Removes segments that lie below a position that was heard and were last written before a moment. The last
+/// one stays, because it says where the tape continues. Only for a session without a run.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn forget(folder: &Path, heard: Position, before: Wall) -> Result<usize, Errno> {
     let bases = segments::list(folder)?;
     let mut gone = 0;

@@ -1,4 +1,5 @@
-//! Reads a tape: from a position on, over its segments, while it is written and afterwards. Disturbs no writer.
+//! Reads a tape: from a position on, across its segments, while it is written and afterwards. Disturbs no
+//! writer.
 
 use super::buffer::Buffer;
 use super::format::{Entry, Head, SEGMENT_HEAD, what};
@@ -7,18 +8,18 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Reads entry after entry. At the end of the tape it says `None`, and can be asked again when there is more.
+/// Reads entry by entry. At the end of the tape it returns `None`, and can be asked again later.
 ///
-/// It gives nothing but what was written: every entry has a checksum over all of it. An entry that does not check ends
-/// its segment. In the last one that is the end of the tape, for now; where a later one exists, the reader goes on
-/// there, and the next entry says how many bytes are missing before it.
+/// It returns only what was written: every entry has a checksum over all of it. An entry whose checksum is
+/// wrong ends its segment. In the last segment that is the end of the tape, for now; if there is a later one,
+/// the reader goes on there, and the next entry says how many bytes are missing before it.
 #[derive(Debug)]
 pub struct Reader {
     folder: PathBuf,
     position: Position,
     segment: Option<Segment>,
     buffer: Buffer,
-    /// Bytes that were passed over since the last entry.
+    /// Bytes skipped since the last entry.
     lost: u64,
 }
 
@@ -29,18 +30,18 @@ struct Segment {
 }
 
 impl Reader {
-    /// Reads from a position on, at which an entry begins or began: where a reader stood, or an entry's own. From the
-    /// oldest entry that is left when that is gone.
+    /// Reads from a position at which an entry begins or began: a reader's position, or an entry's own. If
+    /// that is gone, reads from the oldest entry that is left.
     #[must_use]
     pub fn from(folder: &Path, position: Position) -> Self {
         Self { folder: folder.to_owned(), position, segment: None, buffer: Buffer::default(), lost: 0 }
     }
 
-    /// Reads from the entry on that a position lies in, which may be in the midst of what was printed. It walks through
-    /// one segment to find it.
+    /// Reads from the entry that contains a position, which may be in the middle of printed bytes. It walks
+    /// through one segment to find it.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn containing(folder: &Path, position: Position) -> Result<Self, Errno> {
         let mut reader = Self::from(folder, position);
         let Some(base) = reader.base_below()? else { return Ok(reader) };
@@ -55,24 +56,25 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Where the next entry will be, as far as that is known: to be kept, and read on from.
+    /// Returns the position of the next entry, as far as it is known; store it to continue from there.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The next entry, or nothing when there is none yet.
+    /// Returns the next entry, or `None` if there is none yet.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn entry(&mut self) -> Result<Option<Entry<'_>>, Errno> {
         self.entry_before(Position(u64::MAX))
     }
 
-    /// The next entry, if it begins before `end`: the end that a shim has told costs no look at the disk.
+    /// Returns the next entry if it begins before `end`; with the end that a shim has reported, the disk is
+    /// not looked at in vain.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn entry_before(&mut self, end: Position) -> Result<Option<Entry<'_>>, Errno> {
         let Some(head) = self.known(end)? else { return Ok(None) };
         let Some(Segment { base, .. }) = &self.segment else { return Ok(None) };
@@ -85,7 +87,7 @@ impl Reader {
         Ok(Some(Entry { position, next, at: head.at, run: head.run, what, lost }))
     }
 
-    /// The head of the next entry that this version understands; the others are passed over.
+    /// Returns the head of the next entry that this version understands; others are skipped.
     fn known(&mut self, end: Position) -> Result<Option<Head>, Errno> {
         while let Some(head) = self.head(end)? {
             let Some(Segment { base, .. }) = &self.segment else { break };
@@ -98,21 +100,21 @@ impl Reader {
         Ok(None)
     }
 
-    /// The head of the next entry, which is whole in the buffer then.
+    /// Returns the head of the next entry, which is then whole in the buffer.
     fn head(&mut self, end: Position) -> Result<Option<Head>, Errno> {
         while self.position < end {
             if self.segment.is_none() {
                 if !self.find()? {
                     return Ok(None);
                 }
-                // Its first entry may be behind the end that was asked for.
+                // Its first entry may be after the requested end.
                 continue;
             }
             if let Some(head) = self.here()? {
                 return Ok(Some(head));
             }
             let Some(later) = self.later()? else { return Ok(None) };
-            // Only now is it sure that nothing more comes here: what came meanwhile is read first.
+            // Only now is it certain that nothing more comes here: what came meanwhile is read first.
             if let Some(head) = self.here()? {
                 return Ok(Some(head));
             }
@@ -121,13 +123,13 @@ impl Reader {
         Ok(None)
     }
 
-    /// The whole entry at the position, in the segment that is open.
+    /// Returns the whole entry at the position, in the open segment.
     fn here(&mut self) -> Result<Option<Head>, Errno> {
         let Some(Segment { fd, base }) = &self.segment else { return Ok(None) };
         self.buffer.entry(fd, self.position.0 - base)
     }
 
-    /// Opens the segment that the position lies in, else the first one behind it.
+    /// Opens the segment that contains the position, else the first one after it.
     fn find(&mut self) -> Result<bool, Errno> {
         let below = self.base_below()?;
         let Some(segment) = (match below {
@@ -140,7 +142,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// The first position of the segment that the position lies in, if there is one.
+    /// Returns the first position of the segment that contains the position, if there is one.
     fn base_below(&self) -> Result<Option<u64>, Errno> {
         let bases = segments::list(&self.folder)?;
         for base in bases.into_iter().rev().filter(|base| *base <= self.position.0) {
@@ -151,7 +153,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// The segment that follows the one that is open.
+    /// Returns the segment that follows the open one.
     fn later(&self) -> Result<Option<Segment>, Errno> {
         let Some(Segment { base, .. }) = &self.segment else { return Ok(None) };
         // Nearly always it begins where this one ends.
@@ -163,7 +165,7 @@ impl Reader {
         self.after(*base)
     }
 
-    /// The first segment that begins above a position.
+    /// Returns the first segment that begins above a position.
     fn after(&self, position: u64) -> Result<Option<Segment>, Errno> {
         for base in segments::list(&self.folder)?.into_iter().filter(|base| *base > position) {
             if let Some(segment) = self.open(base)? {
@@ -177,7 +179,7 @@ impl Reader {
         Ok(segments::open(&self.folder, base)?.map(|fd| Segment { fd, base }))
     }
 
-    /// Goes on in a segment: behind its head at least.
+    /// Continues in a segment, after its head at the earliest.
     fn enter(&mut self, segment: Segment) {
         self.lost += segment.base.saturating_sub(self.position.0);
         self.position = Position(self.position.0.max(segment.base + SEGMENT_HEAD as u64));

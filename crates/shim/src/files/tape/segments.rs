@@ -1,4 +1,4 @@
-//! The files of a tape: which there are, and whether one is what its name says.
+//! The files of a tape: which ones exist, and whether each is what its name says.
 
 use super::format::{SEGMENT_HEAD, is_head_of};
 use rustix::fs::{Mode, OFlags};
@@ -7,15 +7,15 @@ use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The digits of the highest position, so that names sort as positions do.
+/// Digits of the highest position, so that names sort like positions.
 const DIGITS: usize = 20;
 
-/// The file of the segment that begins at a position.
+/// Returns the path of the segment that begins at a position.
 pub(super) fn path(folder: &Path, base: u64) -> PathBuf {
     folder.join(format!("{base:0DIGITS$}"))
 }
 
-/// The first positions of all segments, in order; none when there is no folder.
+/// Returns the first positions of all segments, in order; empty if there is no folder.
 pub(super) fn list(folder: &Path) -> Result<Vec<u64>, Errno> {
     let errno = |error: std::io::Error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
     let entries = match std::fs::read_dir(folder).map_err(errno) {
@@ -36,7 +36,7 @@ fn base(name: &str) -> Option<u64> {
     name.parse().ok().filter(|_| all_digits)
 }
 
-/// A segment to read from; nothing when it is missing, or is not the one that its name says, or not yet.
+/// Opens a segment for reading; `None` if it is missing, or is not (or not yet) the one that its name says.
 pub(super) fn open(folder: &Path, base: u64) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match rustix::fs::open(path(folder, base), flags, Mode::empty()) {
@@ -46,7 +46,7 @@ pub(super) fn open(folder: &Path, base: u64) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-/// Whether a file begins as the segment at a position does.
+/// Returns whether a file has the head of the segment at a position.
 pub(super) fn has_head(fd: &OwnedFd, base: u64) -> Result<bool, Errno> {
     let mut bytes = [0; SEGMENT_HEAD];
     let mut done = 0;
@@ -61,7 +61,7 @@ pub(super) fn has_head(fd: &OwnedFd, base: u64) -> Result<bool, Errno> {
     Ok(is_head_of(base, &bytes))
 }
 
-/// Writes several pieces, one after the other, whole or not at all: half of them must not stay.
+/// Writes several pieces one after the other, all or nothing: half of them must not stay.
 pub(super) fn write(fd: &OwnedFd, at: u64, mut pieces: [&[u8]; 4]) -> Result<(), Errno> {
     let mut next = at;
     while pieces.iter().any(|piece| !piece.is_empty()) {
@@ -79,7 +79,7 @@ pub(super) fn write(fd: &OwnedFd, at: u64, mut pieces: [&[u8]; 4]) -> Result<(),
 }
 
 fn undone(fd: &OwnedFd, at: u64, errno: Errno) -> Result<(), Errno> {
-    // What cannot be cut is written over by the next try, and no reader takes half an entry.
+    // If it cannot be cut, the next try overwrites it, and no reader accepts half an entry.
     let _ = rustix::fs::ftruncate(fd, at);
     Err(errno)
 }

@@ -1,4 +1,5 @@
-//! Writes a tape. What cannot be written is an error here: it is for the shim to make the agent wait, or to count it.
+//! Writes a tape. A failed write is an error here: the shim decides whether to make the agent wait or to
+//! count the loss.
 
 use super::format::{HEAD, Head, SEGMENT_HEAD, What, segment_head};
 use super::{Position, segments};
@@ -12,17 +13,17 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// No entry has more of what an agent printed: one read of a pipe.
+/// Most printed bytes in one entry: one read of a pipe.
 pub const MOST_OUTPUT: usize = 64 << 10;
-/// Positions count bytes that were written one by one: none comes near this.
+/// Positions count bytes that were written one by one; none comes near this.
 const HIGHEST: u64 = 1 << 62;
 
-/// The bounds of a tape.
+/// The limits of a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A segment that has grown to this gets a successor.
+    /// A segment of this size gets a successor.
     pub segment_bytes: u64,
-    /// So much of what was heard is kept, in whole segments, for whoever wants to look back.
+    /// How many heard bytes are kept, in whole segments, for looking back.
     pub kept_bytes: u64,
 }
 
@@ -32,17 +33,17 @@ impl Default for Limits {
     }
 }
 
-/// The tape of a session, open for its one writer: whoever holds the session's lock.
+/// The tape of a session, open for its one writer: the holder of the session's lock.
 #[derive(Debug)]
 pub struct Tape {
     folder: PathBuf,
     limits: Limits,
-    /// All segments, in order; the last is the one that is written.
+    /// All segments, in order; the last one is being written.
     segments: VecDeque<Segment>,
     file: OwnedFd,
     heard: Position,
     printed: Position,
-    /// What could not be written since the last entry, and of which run.
+    /// Bytes that could not be written since the last entry, and their run.
     lost: Option<(RunNumber, u64)>,
     /// Everything below this is on disk.
     synced: Position,
@@ -61,11 +62,11 @@ impl Segment {
 }
 
 impl Tape {
-    /// Opens the tape behind its last whole entry, and cuts off what a killed writer left of the next. Makes the folder
-    /// and a first segment where there is none. Nothing counts as heard.
+    /// Opens the tape after its last whole entry, and cuts off what a killed writer left of the next. Creates
+    /// the folder and a first segment if there is none. Nothing counts as heard.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, Errno> {
         match rustix::fs::mkdir(folder, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -83,15 +84,16 @@ impl Tape {
         Ok(Self { folder: folder.to_owned(), limits, segments, file, heard, printed, lost: None, synced })
     }
 
-    /// Changes the bounds, from the next entry on.
+    /// Changes the limits, from the next entry on.
     pub fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Goes on at `floor`, if it had not come there: positions that somebody has stored are not used again.
+    /// Continues at `floor` if the tape is not that far yet: positions that a daemon has stored are not
+    /// reused.
     ///
     /// # Errors
-    /// What the kernel said; `INVAL` for a position that no tape has.
+    /// The kernel's error; `INVAL` for a position that no tape has.
     pub fn go_on_from(&mut self, floor: Position) -> Result<(), Errno> {
         match floor {
             floor if floor <= self.end() => Ok(()),
@@ -100,66 +102,66 @@ impl Tape {
         }
     }
 
-    /// The first position that is still there.
+    /// Returns the first position that is still there.
     #[must_use]
     pub fn first(&self) -> Position {
         Position(self.segments.front().map_or(0, |segment| segment.base))
     }
 
-    /// Where the tape goes on.
+    /// Returns the position at which the tape continues.
     #[must_use]
     pub fn end(&self) -> Position {
         Position(self.segments.back().map_or(0, |segment| segment.end()))
     }
 
-    /// Up to where it was heard.
+    /// Returns the position up to which the tape was heard.
     #[must_use]
     pub fn heard_to(&self) -> Position {
         self.heard
     }
 
-    /// How much of it was not heard.
+    /// Returns how many bytes were not heard yet.
     #[must_use]
     pub fn unheard(&self) -> u64 {
         self.end().0 - self.heard.0
     }
 
-    /// Where the last thing that an agent printed ends.
+    /// Returns where the agent's last output ends.
     #[must_use]
     pub fn printed(&self) -> Position {
         self.printed
     }
 
-    /// How much could not be written since the last entry.
+    /// Returns how many bytes could not be written since the last entry.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.map_or(0, |(_, lost)| lost)
     }
 
-    /// Everything below `to` was heard: its segments go, but for the last ones.
+    /// Marks everything below `to` as heard: its segments are removed, except for the latest ones.
     pub fn heard(&mut self, to: Position) {
         self.heard = self.heard.max(to.min(self.end()));
         self.drop_heard();
     }
 
-    /// Appends an entry, behind what is to be said of anything that could not be written before it.
+    /// Appends an entry, after a note of anything that could not be written before it.
     ///
     /// # Errors
-    /// What the kernel said; nothing of it was written then.
+    /// The kernel's error; nothing of the entry was written then.
     pub fn append(&mut self, at: Wall, run: RunNumber, what: What<'_>) -> Result<(), Errno> {
         self.tell_lost(at)?;
         self.write(at, run, what)
     }
 
-    /// Counts what an agent printed and nobody can write; the tape says so as soon as it can.
+    /// Counts output that cannot be written; the tape says so as soon as it can.
     pub fn lose(&mut self, run: RunNumber, bytes: u64) {
         self.lost = Some((run, self.lost() + bytes));
     }
 
-    /// Says what could not be written, if anything.
+    /// Writes a note of what could not be written, if anything.
     ///
     /// # Errors
-    /// What the kernel said; it is still to be said then.
+    /// The kernel's error; the note is still due then.
     pub fn tell_lost(&mut self, at: Wall) -> Result<(), Errno> {
         if let Some((run, lost)) = self.lost {
             self.write(at, run, What::Gap(lost))?;
@@ -168,10 +170,10 @@ impl Tape {
         Ok(())
     }
 
-    /// Puts everything on disk that is not there.
+    /// Puts everything on disk that is not there yet.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn sync(&mut self) -> Result<(), Errno> {
         let (synced, end) = (self.synced, self.end());
         if synced == end {
@@ -222,7 +224,7 @@ impl Tape {
 
     fn make_room(&mut self, more: u64) -> Result<(), Errno> {
         match self.segments.back() {
-            // A bound below one entry still lets every segment have one.
+            // Even with a limit below one entry, every segment gets one.
             Some(last) if last.length <= SEGMENT_HEAD as u64 => Ok(()),
             Some(last) if last.length + more <= self.limits.segment_bytes => Ok(()),
             Some(last) => self.begin(last.end()),
@@ -248,7 +250,7 @@ impl Tape {
         {
             match rustix::fs::unlink(segments::path(&self.folder, oldest.base)) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                // It is tried again with the next one.
+                // It is tried again with the next segment.
                 Err(_) => return,
             }
             kept -= oldest.length;
@@ -257,7 +259,7 @@ impl Tape {
     }
 }
 
-/// Opens the last segment to be gone on with; a new one where there is none, or none that can be understood.
+/// Opens the last segment to continue it; creates one if there is none, or none that can be read.
 fn go_on(folder: &Path, segments: &mut VecDeque<Segment>) -> Result<OwnedFd, Errno> {
     if let Some(last) = segments.back_mut() {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -269,9 +271,9 @@ fn go_on(folder: &Path, segments: &mut VecDeque<Segment>) -> Result<OwnedFd, Err
         }
     }
     let base = match segments.back().copied() {
-        // One that was just begun when its writer was killed has nothing in it.
+        // A segment that was just begun when its writer was killed is empty.
         Some(last) if last.length <= SEGMENT_HEAD as u64 => segments.pop_back().map_or(0, |last| last.base),
-        // What has no head is read by nobody; its positions are not used again.
+        // A segment without a head is never read; its positions are not reused.
         Some(last) => last.end(),
         None => 0,
     };
@@ -293,7 +295,7 @@ fn create(folder: &Path, base: u64) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// How far the entries of a segment are whole.
+/// Returns how far the entries of a segment are whole.
 fn whole(file: &OwnedFd) -> Result<u64, Errno> {
     let mut buffer = super::buffer::Buffer::default();
     let mut at = SEGMENT_HEAD as u64;
