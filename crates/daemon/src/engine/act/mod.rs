@@ -134,7 +134,7 @@ impl Engine {
         self.happened(id, &Event::Run { run, event }, &Facts::default(), None);
     }
 
-    /// Starts a run that continues from the vendor's transcript.
+    /// Starts a run, with the command that fits what the vendor has of the session.
     fn spawn_on(&mut self, id: SessionId, run: RunNumber, purpose: Purpose, transcript: Option<Transcript>) {
         let Some(start) = self.start_of(id, run, purpose, transcript) else { return };
         if let Some(refused) = self.has_no_prompt(id, run, &start) {
