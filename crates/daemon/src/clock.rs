@@ -14,7 +14,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new() -> Clock {
-        // Jitter spreads restarts; it needs no better seed than the moment and the process.
+        // Jitter spreads restarts; the time and the pid are a good enough seed.
         let moment = clock_gettime(ClockId::Monotonic);
         let seed = (moment.tv_nsec as u64) ^ (u64::from(std::process::id()) << 32);
         Clock { dice: seed | 1 }
@@ -24,7 +24,7 @@ impl Clock {
         Now { wall: wall(), boot: boot(), jitter: Jitter((self.draw() >> 48) as u16) }
     }
 
-    /// 64 random bits; xorshift is good enough for waits.
+    /// 64 random bits; xorshift is good enough for delays.
     pub(crate) fn draw(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
@@ -33,13 +33,14 @@ impl Clock {
     }
 }
 
-/// The dice of an id, from the kernel: two daemons that start in the same moment draw different ones.
+/// The random part of an id, from the kernel: two daemons that start in the same moment draw different ones.
 pub(crate) fn dice() -> u128 {
     let mut bytes = [0; 16];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
-        // So few bytes come whole or not at all.
+        // So few bytes arrive whole or not at all.
         Ok(_) => u128::from_ne_bytes(bytes),
-        // A sandbox may forbid the call; the tables of the standard library have keys from the kernel all the same.
+        // A sandbox may forbid the call; the hash maps of the standard library have keys from the kernel all
+        // the same.
         Err(_) => [0, 64].into_iter().map(|place| u128::from(hash_key()) << place).sum(),
     }
 }
@@ -56,7 +57,7 @@ pub(crate) fn wall() -> Wall {
     Wall(i64::try_from(pinfold_kernel::clock::wall_ms()).unwrap_or(i64::MAX) + step())
 }
 
-/// A moment as people read it.
+/// A time, as people read it.
 pub(crate) fn time(at: Wall) -> String {
     rfc3339(u64::try_from(at.0).unwrap_or(0))
 }
@@ -71,14 +72,14 @@ pub(crate) fn next_midnight(at: Wall) -> Wall {
     Wall(pinfold_api::time::next_midnight(at.0))
 }
 
-/// By how much a test has stepped the wall clock: a file that the environment names has the milliseconds.
+/// By how many milliseconds a test has stepped the wall clock: read from a file that the environment names.
 #[cfg(feature = "crash-points")]
 fn step() -> i64 {
     let file = std::env::var_os("PINFOLD_CLOCK_STEP");
     file.and_then(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Nobody steps it.
+/// Without the feature, the clock is never stepped.
 #[cfg(not(feature = "crash-points"))]
 #[inline(always)]
 fn step() -> i64 {

@@ -1,12 +1,12 @@
-//! Crash points: named steps at which a test makes the daemon abort. Without the feature they are nothing.
+//! Crash points: named steps at which a test makes the daemon abort. Without the feature they do nothing.
 //!
-//! The variable names a point, and with `#3` behind it the third time that it is passed. As
+//! The variable names a point; with `#3` appended, it means the third time that the point is passed. As
 //! `stop:POINT@PATH` it stops there, as shims do.
 
 /// The variable that names the point at which to abort; shims have points of their own.
 pub use pinfold_shim::crash::VARIABLE;
 
-/// Every point, in the order in which a session passes them first.
+/// Every point, in the order in which a session first passes them.
 pub const POINTS: &[&str] = &[
     "daemon.alone",
     "daemon.unannounced",
@@ -48,13 +48,13 @@ pub const POINTS: &[&str] = &[
 /// The points that only sessions with a tape pass.
 pub const OF_TAPES: &[&str] = &["say.before", "say.sent", "fold.heard", "heard.sent", "hold.sent"];
 
-/// The points that only an answer passes that is too long for its row.
+/// The points that only an answer too long for its row passes.
 pub const OF_ANSWERS: &[&str] = &["answer.written", "answer.named"];
 
 /// The points that only sessions with a guest pass.
 pub const OF_GUESTS: &[&str] = &["guest.before", "guest.sent"];
 
-/// Aborts when the environment says so.
+/// Aborts if the environment says so.
 #[cfg(feature = "crash-points")]
 pub(crate) fn point(name: &str) {
     use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Errors with what caused them, for logs and for people.
+//! Errors with their causes, for logs and for people.
 
 /// An error with its causes, in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

@@ -1,7 +1,8 @@
-//! Keeps the index of full text up to the database: a thread of its own, in steps of milliseconds with rests between them.
+//! Keeps the full-text index up to date with the database: a thread of its own, in steps of milliseconds with
+//! rests between them.
 //!
-//! Nobody waits for it but a search. A message's way does not even wake it: it looks by itself once a minute, and whenever
-//! something is sought.
+//! Only a search waits for it. A new message does not even wake it: it looks by itself once a minute, and at
+//! every search.
 
 use pinfold_store::search::{Follower, IndexError, Stepped};
 use pinfold_store::{Reader, Store};
@@ -11,14 +12,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Between two looks that nobody asked for: to be told of each message would cost each of them.
+/// The interval between looks without a search: being told of each message would slow each of them.
 const EVERY: Duration = Duration::from_secs(60);
-/// Before the first look that nobody asked for: a daemon that begins has sessions to start, and both cores are theirs.
+/// The delay of the first look without a search: a starting daemon has sessions to start, which need both
+/// cores.
 const AT_FIRST: Duration = Duration::from_secs(10);
-/// Rest for so many times the work, so that it takes under a tenth of one core while nobody waits.
+/// Rests this many times as long as it worked, so that it takes under a tenth of one core while no search
+/// waits.
 const REST: u32 = 12;
 
-/// What the thread and those who seek share.
+/// Shared by the thread and the searches.
 #[derive(Debug)]
 pub(crate) struct Indexing {
     pub(crate) path: PathBuf,
@@ -28,13 +31,13 @@ pub(crate) struct Indexing {
 
 #[derive(Debug, Default)]
 struct Asked {
-    /// So many searches have begun,
+    /// How many searches have begun,
     begun: u64,
-    /// so many of them need not wait any more,
+    /// how many of them no longer have to wait,
     served: u64,
-    /// and so many wait now.
+    /// and how many wait now.
     waiting: u64,
-    /// The index is damaged, and to be begun anew.
+    /// The index is damaged and has to be rebuilt.
     distrusted: bool,
     over: bool,
 }
@@ -44,7 +47,7 @@ impl Indexing {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until everything that is durable now is in the index, or the time is up. Blocks.
+    /// Waits until everything durable by now is in the index, or the time is up. Blocks.
     pub(crate) fn catch_up(&self, within: Duration) {
         let mut asked = self.lock();
         asked.begun += 1;
@@ -57,7 +60,7 @@ impl Indexing {
         asked.waiting -= 1;
     }
 
-    /// Has the index begun anew: whoever sought in it found it damaged.
+    /// Rebuilds the index: a search found it damaged.
     pub(crate) fn distrust(&self) {
         let mut asked = self.lock();
         asked.distrusted = true;
@@ -65,7 +68,8 @@ impl Indexing {
         self.changed.notify_all();
     }
 
-    /// Until somebody asks, the time is up, or the daemon ends: the searches that are served by a look that begins now.
+    /// Waits for a search, the timeout, or the end of the daemon; returns which searches a look that begins
+    /// now will serve.
     fn wanted(&self, within: Duration) -> Option<u64> {
         let rests = |asked: &mut Asked| asked.begun == asked.served && !asked.over;
         let waited = self.changed.wait_timeout_while(self.lock(), within, rests);
@@ -78,7 +82,7 @@ impl Indexing {
         self.changed.notify_all();
     }
 
-    /// Rests after work, unless somebody waits; whether to go on.
+    /// Rests after work, unless a search waits; returns whether to go on.
     fn rest(&self, worked: Duration) -> bool {
         let rests = |asked: &mut Asked| asked.waiting == 0 && !asked.over;
         let waited = self.changed.wait_timeout_while(self.lock(), worked * REST, rests);
@@ -94,7 +98,7 @@ pub(crate) struct Indexer {
 }
 
 impl Indexer {
-    /// Begins. Where there is no reader or no thread, searches read everything.
+    /// Starts the thread. Without a reader or a thread, searches read everything.
     pub(crate) fn begin(store: &Store, path: PathBuf) -> Indexer {
         let shared = Arc::new(Indexing { path, asked: Mutex::default(), changed: Condvar::new() });
         let own = Arc::clone(&shared);
@@ -113,7 +117,7 @@ impl Drop for Indexer {
     fn drop(&mut self) {
         self.shared.lock().over = true;
         self.shared.changed.notify_all();
-        // It reads the store, which is closed when nobody does.
+        // It reads the store, which can be closed only when there is no reader.
         _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -135,7 +139,7 @@ fn keep(shared: &Indexing, reader: &Reader) {
     }
 }
 
-/// Takes in everything there is; whether the daemon goes on.
+/// Indexes everything there is; returns whether the daemon goes on.
 fn look(
     shared: &Indexing,
     reader: &Reader,

@@ -1,11 +1,13 @@
 //! The daemon's own log: `tracing`, written to standard error, which `up` sends to a file. It is bounded.
 //!
-//! What happens to sessions is in the events; this is about the daemon itself. `[log] level` says how much is written,
-//! and `RUST_LOG` instead of it where it is set. At `debug` every decision is told once, with the rule that decided, within the
-//! spans of its session and run; at the usual level those spans do not exist, and nothing is formatted for them.
+//! What happens to sessions is in the events; this is about the daemon itself. `[log] level` sets how much is
+//! written, unless `RUST_LOG` is set. At `debug` every decision is logged once, with the rule that decided,
+//! within the spans of its session and run; at the usual level those spans do not exist, and nothing is
+//! formatted for them.
 //!
-//! Nothing of a session's command line and nothing of its variables is ever a field: [`Why::rule`](pinfold_core::Why::rule) is told,
-//! not the sentence. Shims do not log at all: they are small, they outlive the daemon's file, and what they have to say is a report.
+//! Nothing of a session's command line or variables is ever a field: [`Why::rule`](pinfold_core::Why::rule)
+//! is logged, not the sentence. Shims do not log at all: they are small, they outlive the daemon's file, and
+//! what they have to say is a report.
 
 use crate::clock::time;
 use pinfold_core::visible::visible;
@@ -25,19 +27,19 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::{self, Handle};
 
-/// A file that has grown to this is moved aside; one such file is kept.
+/// A file of this size is moved aside; one such file is kept.
 const LARGEST: u64 = 1 << 20;
 
-/// Says how much is logged, and of what: `debug`, or `warn,pinfold_daemon::engine=trace`.
+/// The variable for how much is logged, and of what: `debug`, or `warn,pinfold_daemon::engine=trace`.
 const VARIABLE: &str = "RUST_LOG";
 
-/// The file that standard error is, if it is one of ours.
+/// The file that standard error goes to, if it is one of ours.
 static FILE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// How much of it is written, once there is a log.
+/// The filter, once there is a log.
 static FILTER: OnceLock<Handle<Targets, Registry>> = OnceLock::new();
 
-/// How much is logged where the environment does not say it.
+/// How much is logged if the environment does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Level {
     Error,
@@ -69,7 +71,7 @@ impl Level {
     }
 }
 
-/// Begins the log; `file` is what standard error is, where it is a file of ours.
+/// Starts the log; `file` is where standard error goes, if that is a file of ours.
 pub(crate) fn begin(file: Option<PathBuf>) {
     if let Ok(mut own) = FILE.lock() {
         *own = file;
@@ -78,7 +80,7 @@ pub(crate) fn begin(file: Option<PathBuf>) {
     let lines = tracing_subscriber::fmt::layer()
         .event_format(Line)
         .with_writer(StandardError)
-        // A log that cannot be written must not end the daemon, as telling of it would.
+        // A log that cannot be written must not end the daemon, as reporting that would.
         .log_internal_errors(false);
     let log = Registry::default().with(filter).with(lines);
     if tracing::subscriber::set_global_default(log).is_ok() {
@@ -91,7 +93,7 @@ pub(crate) fn begin(file: Option<PathBuf>) {
     }
 }
 
-/// Goes by the configuration, unless the environment says how much is logged.
+/// Applies the level of the configuration, unless the environment sets it.
 pub(crate) fn set_level(level: Level) {
     if let Some(handle) = FILTER.get().filter(|_| of_environment().is_none()) {
         _ = handle.reload(level.filter());
@@ -103,7 +105,7 @@ fn of_environment() -> Option<Targets> {
     Targets::from_str(&words).ok()
 }
 
-/// One event as a line: when, how grave, what with its fields, and those of the spans that it is in.
+/// Formats one event as a line: time, level, message with its fields, and the fields of its spans.
 struct Line;
 
 impl<S, N> FormatEvent<S, N> for Line
@@ -139,10 +141,10 @@ impl<'a> MakeWriter<'a> for StandardError {
 }
 
 impl Write for StandardError {
-    /// Writes one line, which is never an error.
+    /// Writes one line; never fails.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let Ok(file) = FILE.lock() else { return Ok(line.len()) };
-        // Paths and names are in it, and in the foreground this is somebody's terminal.
+        // It contains paths and names, and in the foreground this is a person's terminal.
         let text = String::from_utf8_lossy(line);
         _ = writeln!(io::stderr(), "{}", visible(text.trim_end_matches('\n')));
         if let Some(file) = &*file {

@@ -1,4 +1,4 @@
-//! What the daemon counts and measures, from its start on.
+//! What the daemon counts and measures since its start.
 
 use pinfold_api::object::{Metric, Sample};
 use pinfold_api::word::MetricKind;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Everything that is counted. Gauges are read where they are.
+/// All counters. Gauges are read where they are.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     runs: [AtomicU64; VERDICTS.len()],
@@ -21,12 +21,12 @@ pub(crate) struct Metrics {
     /// Locks of runs, and locks held over HTTP.
     pub(crate) of_runs: Waits,
     pub(crate) of_holds: Waits,
-    /// Events, runs and messages that retention removed, and how long each of its steps took.
+    /// Events, runs and messages that retention deleted, and how long each of its steps took.
     forgotten: [Count; OF_PAST.len()],
     pruning: Histogram,
     /// Tokens read, written and cached, and billionths of a dollar.
     spent: [AtomicU64; 4],
-    /// Holds that are waited for, and that are held.
+    /// Holds being waited for, and holds held.
     pub(crate) waiting: Level,
     pub(crate) held: Level,
 }
@@ -60,7 +60,7 @@ impl Count {
     }
 }
 
-/// A number of things that are there now.
+/// How many of something exist now.
 #[derive(Debug, Default)]
 pub(crate) struct Level(AtomicU64);
 
@@ -78,7 +78,7 @@ impl Level {
     }
 }
 
-/// From a tenth of a millisecond, which a commit takes, to a minute, which somebody waits for a lock.
+/// From a tenth of a millisecond, which a commit takes, to a minute, as long as a person waits for a lock.
 const BOUNDS: [(u64, &str); 15] = [
     (100, "0.0001"),
     (250, "0.00025"),
@@ -100,7 +100,7 @@ const BOUNDS: [(u64, &str); 15] = [
 /// How long something took, each time.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    /// How many took at most so long and longer than the bound before; the last are longer than all.
+    /// How many took longer than the previous bound and at most this one; the last bucket exceeds all bounds.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
@@ -138,7 +138,7 @@ impl Metrics {
         }
     }
 
-    /// What was counted since the daemon started.
+    /// Everything counted since the daemon started.
     pub(crate) fn counted(&self) -> Vec<Metric> {
         let runs = VERDICTS.iter().zip(&self.runs).map(|(verdict, count)| {
             let count = count.load(Ordering::Relaxed) as f64;
@@ -187,7 +187,7 @@ impl Metrics {
         of_runs.into_iter().chain(self.waits()).chain(self.retention()).chain(self.usage()).collect()
     }
 
-    /// A turn took this much.
+    /// Adds what a turn cost.
     pub(crate) fn spent(&self, figures: Figures) {
         let Figures { input, output, cached, cost } = figures;
         for (count, more) in self.spent.iter().zip([input, output, cached, cost.map(|cost| cost.0)]) {
@@ -195,7 +195,7 @@ impl Metrics {
         }
     }
 
-    /// What turns took, as agents reported it.
+    /// What turns cost, as agents reported it.
     fn usage(&self) -> [Metric; 2] {
         let [input, output, cached, cost] = &self.spent;
         let tokens = [("input", input), ("output", output), ("cached", cached)].map(|(of, count)| {
@@ -284,7 +284,7 @@ pub(crate) fn sample(name: &str, labels: &[(&str, &str)], value: f64) -> Sample 
     Sample { name: name.into(), labels, value }
 }
 
-/// The text that Prometheus reads (version 0.0.4).
+/// The metrics in the text format of Prometheus (version 0.0.4).
 pub(crate) fn text(metrics: &[Metric]) -> String {
     let mut text = String::new();
     for Metric { name, kind, help, samples } in metrics {

@@ -1,4 +1,4 @@
-//! Locks as the objects of the contract.
+//! Locks as the objects of the API.
 
 use pinfold_api::object::{Holder, Lock, Process};
 use pinfold_api::time;
@@ -36,7 +36,7 @@ pub fn process(process: &ProcessSeen) -> Process {
     Process { pid: process.pid, command: process.command.clone() }
 }
 
-/// A lock that was just granted; whoever it was granted to lives.
+/// A lock that was just granted; its holder is alive.
 pub(crate) fn granted(record: &Record, kind: pinfold_lock::Kind) -> Lock {
     let identity = record.agent.unwrap_or(record.holder);
     Lock {

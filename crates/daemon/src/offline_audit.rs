@@ -1,4 +1,5 @@
-//! What verbs and locks did that no session decided: appended to `audit.jsonl`, taken into the events by the daemon.
+//! What verbs and locks did that no session decided: appended to `audit.jsonl`, taken into the events by the
+//! daemon.
 
 use crate::objects;
 use pinfold_core::{EventKind, Wall};
@@ -12,17 +13,17 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Nothing that a link leads to is written to.
+/// Symbolic links are not followed.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
 
-/// Appends one record, durably: before what it tells of is done.
+/// Appends one record, durably: before what it reports is done.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn append(path: &Path, record: &Value) -> io::Result<()> {
     let mut file =
         OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(NO_LINK).open(path)?;
-    // The daemon takes the file in under the same lock, so nothing is written behind its back.
+    // The daemon takes the records under the same lock, so nothing can be written unnoticed.
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
     file.write_all(format!("{record}\n").as_bytes())?;
     file.sync_data()
@@ -52,13 +53,13 @@ pub fn by(command: &str) -> Value {
     json!({ "pid": std::process::id(), "user": user, "command": command })
 }
 
-/// The time, as records have it.
+/// The time, in the format of records.
 #[must_use]
 pub fn now() -> String {
     pinfold_api::time::rfc3339(u64::try_from(crate::clock::wall().0).unwrap_or(0))
 }
 
-/// The records of the file, and the file under its lock: nobody appends until they are stored.
+/// The records of the file, and the file under its lock: nothing can be appended until they are stored.
 pub(crate) struct Left {
     pub(crate) events: Vec<Told>,
     file: std::fs::File,
@@ -70,15 +71,16 @@ pub(crate) struct Told {
     pub(crate) session: Option<String>,
 }
 
-/// What is there to be taken.
+/// What there is to take.
 pub(crate) enum Found {
     Nothing,
     Records(Left),
-    /// Somebody has the file: what is written in it by now may be known, and is taken when the file is free.
+    /// Another process has the file's lock: its records so far can be known, and are taken when the file is
+    /// free.
     Busy(Vec<Told>),
 }
 
-/// Reads what is there, without waiting for anybody.
+/// Reads the records, without waiting for a lock.
 pub(crate) fn read(path: &Path) -> Result<Found, Errno> {
     let Some(mut file) = open(path)? else { return Ok(Found::Nothing) };
     let is_ours = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -89,7 +91,7 @@ pub(crate) fn read(path: &Path) -> Result<Found, Errno> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)
         .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
-    // Whatever another program has put there: the records beside it are told, and it is too.
+    // Whatever another program has put there: the records beside it are taken, and so is it.
     let text = String::from_utf8_lossy(&bytes);
     let events: Vec<Told> = text.lines().filter(|line| !line.is_empty()).map(event).collect();
     Ok(match (is_ours, events.is_empty()) {
@@ -99,10 +101,10 @@ pub(crate) fn read(path: &Path) -> Result<Found, Errno> {
     })
 }
 
-/// Waits on a thread of its own until nobody has the file, and says so.
+/// Waits on a thread of its own until the file is free, and reports it.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// No thread could be started.
 pub(crate) fn when_free(path: PathBuf, then: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let wait = move || {
         let free = open(&path).and_then(|file| match file {
@@ -126,7 +128,7 @@ fn open(path: &Path) -> Result<Option<std::fs::File>, Errno> {
 }
 
 impl Left {
-    /// They are stored: the file is empty from now on.
+    /// The records are stored: empties the file.
     pub(crate) fn settle(&self) -> Result<(), Errno> {
         rustix::fs::ftruncate(&self.file, 0)
     }

@@ -1,4 +1,5 @@
-//! Who asks: a person, a process of a run, or one that is confined. Known by the socket's peer, never by what it says.
+//! Who asks: a person, a process of a run, or a confined one. Identified by the socket's peer, never by what
+//! it claims.
 
 mod pass;
 mod rule;
@@ -19,14 +20,14 @@ use std::sync::{Arc, LazyLock};
 /// The process that made a connection.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    /// `None` if it is in a pid namespace that cannot be seen from here.
     pub(crate) pid: Option<u32>,
     pub(crate) user: u32,
     pub(crate) standing: Standing,
 }
 
 impl Caller {
-    /// Looks at a peer, once for a connection; an error says nothing about it.
+    /// Looks at a peer, once for each connection; an error says nothing about it.
     pub(crate) fn of(other: Other, socket: BorrowedFd<'_>) -> Result<Caller, Errno> {
         static KNOWN: LazyLock<Neighbours> = LazyLock::new(Neighbours::default);
         let peer = Peer::known_as(other, socket)?;
@@ -35,7 +36,7 @@ impl Caller {
     }
 }
 
-/// Who asked for something.
+/// The caller that asked for something.
 #[derive(Debug, Clone)]
 pub(crate) struct By {
     caller: Arc<Caller>,
@@ -48,12 +49,12 @@ impl By {
         By { caller, session }
     }
 
-    /// The highest shim above it: whoever calls itself a shim is still below its own.
+    /// The highest shim above it: a process that calls itself a shim is still below its own.
     pub(crate) fn shim(&self) -> Option<u32> {
         self.caller.standing.shims.last().copied()
     }
 
-    /// What the events say of it. Made only for what is written down: most requests change nothing.
+    /// What the events say of it. Made only for what is recorded: most requests change nothing.
     pub(crate) fn words(&self) -> Value {
         let Caller { pid, user, standing } = &*self.caller;
         let in_run = !standing.shims.is_empty();

@@ -1,20 +1,20 @@
-//! What one request is let through with: whose it is, and what it may see and touch.
+//! What a request was admitted with: its caller, and what that may see and touch.
 
 use super::{By, Caller};
 use pinfold_store::SessionId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A request that was let through.
+/// A request that was admitted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pass {
-    /// Who asks; nothing in what the daemon does by itself.
+    /// The caller; `None` for what the daemon does by itself.
     pub(crate) by: Option<Arc<By>>,
-    /// What it is kept to; nothing for a person.
+    /// The limits of a caller that is a run; `None` for a person.
     kept: Option<Arc<Kept>>,
 }
 
-/// What a run is kept to.
+/// The limits of a run.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) own: SessionId,
@@ -24,12 +24,12 @@ pub(crate) struct Kept {
 }
 
 impl Pass {
-    /// That of a person.
+    /// The pass of a person.
     pub(crate) fn of_person(caller: Arc<Caller>) -> Pass {
         Pass { by: Some(Arc::new(By::new(caller, None))), kept: None }
     }
 
-    /// That of a caller that is kept to something, or to nothing.
+    /// The pass of a caller with limits, or without.
     pub(crate) fn of(by: By, kept: Option<Kept>) -> Pass {
         Pass { by: Some(Arc::new(by)), kept: kept.map(Arc::new) }
     }
@@ -42,22 +42,22 @@ impl Pass {
         })
     }
 
-    /// Whether it may be acted on by what takes many.
+    /// Whether a request for many sessions may act on this one.
     pub(crate) fn touches(&self, id: SessionId) -> bool {
         self.kept.as_ref().is_none_or(|kept| kept.touches(id))
     }
 
-    /// The session that it acts for, where it is kept to that.
+    /// The session it acts for, if it is limited to that one.
     pub(crate) fn own(&self) -> Option<SessionId> {
         self.kept.as_ref().map(|kept| kept.own)
     }
 
-    /// Whether it is kept to what a sandbox lets it see.
+    /// Whether it is limited to what a sandbox may see.
     pub(crate) fn is_confined(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.confined)
     }
 
-    /// Whether it is kept to anything.
+    /// Whether it has any limits.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.is_some()
     }

@@ -1,48 +1,48 @@
-//! What each kind of caller may do. One table: a new kind of request stops the build here, and every route names the
-//! one that it is.
+//! What each kind of caller may do. One table: a new kind of request stops the build here, and every route
+//! names its own.
 
-/// What a request wants.
+/// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// A sign of life of the daemon, and what its API is.
+    /// Ask for a sign of life from the daemon, and for the description of its API.
     Ping,
-    /// What the daemon tells of itself.
+    /// Read the daemon's status.
     Status,
-    /// A list, of which it is shown what it may read.
+    /// List sessions; the caller is shown those it may read.
     List,
-    /// Numbers about everything.
+    /// Read metrics about everything.
     Metrics,
-    /// What one session is, did and was told.
+    /// Read what one session is, did and was told.
     Read,
-    /// A message for a session.
+    /// Send a message to a session.
     Send,
-    /// A `key:` lock, held by a connection.
+    /// Hold a `key:` lock by a connection.
     Hold,
-    /// A new session.
+    /// Create a session.
     New,
-    /// Another definition of a session.
+    /// Change the definition of a session.
     Set,
-    /// A session's start, end, turn, archive and messages.
+    /// Start, stop, interrupt or archive a session, or change its messages.
     Steer,
-    /// A session's way back from the archive.
+    /// Restore a session from the archive.
     Restore,
-    /// The archive for all that nobody uses, or back from it.
+    /// Archive all sessions that are not in use, or restore all.
     Purge,
-    /// A session's terminal.
+    /// Use a session's terminal.
     Attach,
-    /// The answer to what an agent asks a person for.
+    /// Answer what an agent asks a person.
     Answer,
-    /// A session's end for good.
+    /// Delete a session for good.
     Remove,
-    /// A copy of the database, with everything in it.
+    /// Copy the database, with everything in it.
     Backup,
-    /// The configuration, read again.
+    /// Read the configuration again.
     Reload,
-    /// The daemon's end, and what verbs wrote down for it.
+    /// Stop the daemon, or hand it the records of verbs.
     Down,
 }
 
-/// The words that `may` in config.toml takes: each lets a run do as a person does.
+/// The words of `may` in config.toml: each lets a run act as a person.
 pub(crate) const MAY: [(&str, Act); 16] = [
     ("status", Act::Status),
     ("list", Act::List),
@@ -63,32 +63,32 @@ pub(crate) const MAY: [(&str, Act); 16] = [
 ];
 
 impl Act {
-    /// The word for it in config.toml; nothing where every run may.
+    /// Its word in config.toml; `None` if every run may do it.
     pub(crate) fn word(self) -> Option<&'static str> {
         MAY.iter().find(|(_, act)| *act == self).map(|(word, _)| *word)
     }
 }
 
-/// Which kind of caller asks.
+/// The kind of a caller that is not a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A process of a run.
     Run,
-    /// One that is confined, of a run or not.
+    /// A confined process, of a run or not.
     Confined,
 }
 
-/// What a session is to the caller's own.
+/// The relation of a session to the caller's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relation {
     Itself,
     Parent,
     Child,
-    /// A stranger; or the caller belongs to no session of this home.
+    /// Unrelated; or the caller belongs to no session of this home.
     Other,
 }
 
-/// Whether a caller that is not a person may. Requests that name no session are about the caller's own.
+/// Whether a caller that is not a person may do it. Requests that name no session are about the caller's own.
 pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
     use Relation::{Child, Itself, Other, Parent};
     let family = match relation {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use Relation::{Child, Itself, Other, Parent};
 
-    /// `+` may: itself, parent, child, other; first for a run, then for one that is confined.
+    /// `+` means allowed: itself, parent, child, other; first for a run, then for a confined caller.
     const TABLE: [(Act, &str, &str); 18] = [
         (Act::Ping, "++++", "++++"),
         (Act::Status, "++++", "----"),

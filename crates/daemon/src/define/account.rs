@@ -1,8 +1,8 @@
 //! The account that a session's runs use: the credential, never by its value.
 //!
-//! It is `AGENT:NAME`. The name is that of `[accounts]`, else `default` for the agent's usual folder, else that of the folder or of
-//! the variable that has the key, with eight letters of a keyed hash of its value. The key is the home's own: what is shown or
-//! stored of an account does not help anybody to guess a secret.
+//! It is `AGENT:NAME`. The name is the one from `[accounts]`, else `default` for the agent's usual folder,
+//! else that of the folder or of the variable with the key, plus eight letters of a keyed hash of its value.
+//! The hash key belongs to the home: what is shown or stored of an account does not help to guess a secret.
 
 use crate::define::definition::{COMMAND, Definition, Preset};
 use crate::define::variables::Variables;
@@ -13,14 +13,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tracing::warn;
 
-/// How names of variables end that have a key or a token in them.
+/// Endings of the names of variables that contain a key or a token.
 const CREDENTIALS: [&str; 4] = ["_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN", "_ACCESS_TOKEN"];
-/// Letters that nobody takes for another one.
+/// Letters that cannot be mistaken for one another.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// So much of a folder's name is shown.
+/// How much of a folder's name is shown.
 const LONGEST: usize = 32;
 
-/// What hashes are keyed with.
+/// The key of the hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Key([u64; 2]);
 
@@ -31,7 +31,8 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key of a home. One that cannot be kept is for this daemon only: accounts that are named by a hash have other names with the next.
+    /// The key of a home. One that cannot be stored serves this daemon only: accounts named by a hash get
+    /// other names with the next.
     pub(crate) fn of_home(file: &Path) -> Key {
         Key::read_or_made(file).unwrap_or_else(|error| {
             warn!("{} cannot be used, and accounts get other names: {error}", file.display());
@@ -39,7 +40,7 @@ impl Key {
         })
     }
 
-    /// Reads it, and makes one where there is none, or only the beginning of one.
+    /// Reads the key, and makes one if the file is missing or too short.
     fn read_or_made(file: &Path) -> io::Result<Key> {
         match read(file) {
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::UnexpectedEof].contains(&error.kind()) => {
@@ -58,7 +59,7 @@ impl Key {
         Key([half(0), half(8)])
     }
 
-    /// Eight letters that stand for a value in this home, and say nothing of it.
+    /// Eight letters that stand for a value in this home and reveal nothing of it.
     fn letters(self, value: &str) -> String {
         let hash = siphash(self.0, value.as_bytes());
         let letter = |at: u32| char::from(LETTERS[(hash >> (5 * at) & 31) as usize]);
@@ -72,7 +73,7 @@ fn read(file: &Path) -> io::Result<Key> {
     Ok(Key::of(bytes))
 }
 
-/// The account of a session, by what it is given; none for plain commands, which pinfold knows nothing of.
+/// The account of a session, from its definition; `None` for plain commands, of which pinfold knows nothing.
 pub(crate) fn of(definition: &Definition, preset: Option<&Preset>, key: Key) -> Option<String> {
     let agent = definition.agent.as_str();
     if agent == COMMAND {
@@ -83,7 +84,7 @@ pub(crate) fn of(definition: &Definition, preset: Option<&Preset>, key: Key) -> 
     Some(format!("{agent}:{}", name.as_deref().unwrap_or("default")))
 }
 
-/// A key or a token that the session was given goes before what its agent has in a folder.
+/// A key or token given to the session has precedence over what its agent has in a folder.
 fn by_variable(env: &Variables, key: Key) -> Option<String> {
     let is_one = |name: &str| CREDENTIALS.iter().any(|end| name.ends_with(end));
     let given = env.given().iter().find(|(name, value)| is_one(name) && !value.is_empty());
@@ -104,7 +105,7 @@ fn by_folder(env: &Variables, preset: Option<&Preset>, key: Key) -> Option<Strin
     Some(format!("{}-{}", name.trim_matches('-'), key.letters(folder)))
 }
 
-/// SipHash-2-4: a keyed hash, small enough to be here.
+/// SipHash-2-4: a keyed hash, small enough to include here.
 fn siphash([k0, k1]: [u64; 2], bytes: &[u8]) -> u64 {
     let mut state = [
         k0 ^ 0x736f_6d65_7073_6575,
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_siphash() {
-        // The vectors of its authors: key 00..0f, input 00, 00 01, ...
+        // Its authors' test vectors: key 00..0f, input 00, 00 01, ...
         let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
         let input: Vec<u8> = (0..16).collect();
         assert_eq!(siphash(key, &[]), 0x726f_db47_dd0e_0e31);
@@ -200,7 +201,7 @@ mod tests {
         let another = Key::of_home(&file);
         assert_ne!(another, made, "what was lost is made anew");
         assert_eq!(Key::of_home(&file), another);
-        // Where nothing can be written, it is one that nobody knows all the same.
+        // If nothing can be written, the key is still random.
         let nowhere = folder.path().join("none/account.key");
         assert_ne!(Key::of_home(&nowhere), Key::of_home(&nowhere));
     }

@@ -1,24 +1,24 @@
-//! What attaching to a session means, by how it is defined.
+//! What attaching to a session does, according to its definition.
 
 use crate::define::preset::{Attach, Protocol};
 use pinfold_core::guest::{Attaching, Welcomes};
 
-/// What decides it.
+/// The parts of a definition that decide it.
 pub(super) struct Defined {
     pub(super) attach: Attach,
     pub(super) protocol: Protocol,
     pub(super) pty: bool,
-    /// Whether the words of its terminal program are known: what they name may have to be learned first.
+    /// Whether the arguments of its terminal program are known: some may have to be learned first.
     pub(super) words_known: bool,
 }
 
-/// What there was before there were guests need not be stored.
+/// Whether it is the value from before there were guests, which need not be stored.
 pub(super) fn is_takeover(attach: &Attach) -> bool {
     *attach == Attach::Takeover
 }
 
 impl Defined {
-    /// What attaching means for a run. One that has a terminal is joined there, and one that is for a message is not there to
+    /// What attaching does to a run. A run with a terminal is joined there; a run per message is not there to
     /// be joined.
     pub(super) fn attaching(&self) -> Attaching {
         match (self.attach, self.protocol) {

@@ -1,4 +1,4 @@
-//! Why a session cannot be what it is told to be: facts; `show/bad_definition.rs` has the words.
+//! Why a session cannot be what its definition says: facts; `show/bad_definition.rs` has the wording.
 
 use crate::define::preset::{NotFilled, Protocol};
 use pinfold_api::units::NotAQuantity;
@@ -6,38 +6,38 @@ use pinfold_api::units::NotAQuantity;
 /// What is wrong with a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadDefinition {
-    /// No file says what this agent is.
+    /// No preset has this name.
     UnknownAgent { agent: String },
-    /// Agent `command` runs what the session names, and it names nothing.
+    /// Agent `command` runs the session's command, and the session names none.
     NoCommand { agent: String },
-    /// The agent brings its own command, and the session names one too.
+    /// The agent has its own command, and the session names one too.
     CommandTwice { agent: String },
-    /// An agent with a protocol of its own has no terminal.
+    /// An agent with a protocol cannot have a terminal.
     ProtocolOnTerminal { agent: String },
-    /// The agent speaks a protocol that this version does not.
+    /// This version does not support the agent's protocol.
     NotSpoken { agent: String, protocol: Protocol },
-    /// The agent's command needs what is not known.
+    /// The agent's command needs something that is not known.
     NotFilled { agent: String, why: NotFilled },
-    /// The agent runs once for each message, and never gets it.
+    /// The agent runs once for each message, and its command has no place for the message.
     NoPlaceForPrompt { agent: String },
-    /// A mode that does not exist.
+    /// There is no such mode.
     UnknownMode { word: String },
-    /// A way of writing messages that does not exist.
+    /// There is no such way of writing messages.
     UnknownInput { word: String },
-    /// An end of turns that does not exist.
+    /// There is no such way for turns to end.
     UnknownTurns { word: String },
     /// A duration or a size that cannot be read.
     Unit(NotAQuantity),
-    /// More tags than a session has.
+    /// More tags than a session may have.
     TooManyTags { tags: usize, most: usize },
     /// A tag that is too long.
     LongTag { bytes: usize, most: usize },
-    /// More variables than a session keeps.
+    /// More variables than a session may have.
     LargeEnvironment { bytes: usize, most: usize },
-    /// What cannot be a variable.
+    /// Not a valid variable.
     NotAVariable { name: String },
     /// A variable that only pinfold sets.
     OwnVariable { name: String },
-    /// What cannot be the id of a vendor's session.
+    /// Not a valid vendor session id.
     NotAVendorSession { id: String },
 }

@@ -1,4 +1,5 @@
-//! What is looked at before a run is started: whether the vendor has a file of the session, and who else is in it.
+//! What is checked before a run starts: whether the vendor has a file of the session, and which other process
+//! has it.
 
 use crate::define::definition::Definition;
 use crate::define::id_files::Outsider;
@@ -7,24 +8,24 @@ use crate::define::preset::{Preset, Transcript};
 use crate::define::transcript::Sought;
 use std::io;
 
-/// Where to look.
+/// Where to look before a run starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BeforeStart {
     pub(crate) transcript: Option<Sought>,
     pub(crate) others: Option<Others>,
 }
 
-/// What was found.
+/// The result of a look before a run starts.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Whether there is such a file, where that matters.
+    /// Whether there is such a file, if that matters.
     pub(crate) transcript: Option<Transcript>,
-    /// Who has the vendor session.
+    /// The process that has the vendor session.
     pub(crate) outsider: io::Result<Option<Outsider>>,
 }
 
 impl BeforeStart {
-    /// Where to look before a run of a session; nowhere for most agents.
+    /// Where to look before a run of a session; `None` for most agents.
     pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<BeforeStart> {
         let (transcript, others) = (definition.transcript(preset), Others::of(definition, preset));
         (transcript.is_some() || others.is_some()).then_some(BeforeStart { transcript, others })

@@ -1,6 +1,7 @@
-//! A file that declares sessions, as `apply` reads it: `[sessions.NAME]` with the fields of `POST /v1/sessions`.
+//! A file that declares sessions, as `apply` reads it: `[sessions.NAME]` with the fields of `POST
+//! /v1/sessions`.
 //!
-//! It is read as `config.toml` is: what is wrong is told with its line and the nearest known key.
+//! It is read like `config.toml`: an error names its line and the nearest known key.
 
 use super::config::ConfigError;
 use super::config::declared::{Flag, MoneyText, Quoted, SizeText, SpanText, Texts, parse};
@@ -23,9 +24,9 @@ pub fn read(text: &str) -> Result<Vec<Declared>, ConfigError> {
 /// One session of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// What it is to be; what the file does not say is nothing.
+    /// The request to create it; what the file does not set is `None`.
     pub request: NewSession,
-    /// Variables that are only named: their values are there already, or the caller's.
+    /// Variables that are only named: their values already exist, or are the caller's.
     pub env_names: Vec<String>,
 }
 
@@ -59,7 +60,7 @@ struct Session {
     command: Option<Texts>,
 }
 
-/// Words of a field, as serde reads them: a wrong one is told with the right ones.
+/// Words of a field, as serde reads them: an error lists the right ones.
 macro_rules! words {
     ($($Name:ident { $($Variant:ident = $word:literal,)+ })+) => {$(
         #[derive(Debug, Clone, Copy, Deserialize)]

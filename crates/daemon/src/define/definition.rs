@@ -1,4 +1,4 @@
-//! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
+//! The definition of a session by its owner: kept as JSON in the store, set by `new`, changed by `set`.
 
 use crate::define::attaching::{self, Defined};
 use crate::define::bad_definition::BadDefinition;
@@ -47,27 +47,27 @@ pub(crate) struct Definition {
     pub(crate) input: Input,
     #[serde(default)]
     pub(crate) turns: Turns,
-    /// How its agent is spoken to.
+    /// The protocol of its agent.
     #[serde(default, skip_serializing_if = "is_line")]
     pub(crate) protocol: Protocol,
     /// How its output is read, for protocol `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exec: Option<Box<Exec>>,
-    /// What its threads are opened with, for protocol `codex`.
+    /// The parameters with which its threads are opened, for protocol `codex`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) thread: BTreeMap<String, String>,
-    /// Its runs have a terminal.
+    /// Whether its runs have a terminal.
     #[serde(default)]
     pub(crate) pty: bool,
-    /// The vendor's own terminal program, which takes the place of a headless run; empty where there is none.
+    /// The vendor's own terminal program, which takes the place of a headless run; empty if there is none.
     #[serde(default)]
     pub(crate) interactive: Vec<String>,
-    /// What `attach` does with that.
+    /// What `attach` does with it.
     #[serde(default, skip_serializing_if = "attaching::is_takeover")]
     pub(crate) attach: Attach,
     #[serde(default)]
     pub(crate) parent: Option<String>,
-    /// A name may be another session's one day; this is not.
+    /// The parent's id: its name may be another session's one day.
     #[serde(default, with = "as_text")]
     pub(crate) parent_id: Option<SessionId>,
     #[serde(default)]
@@ -76,13 +76,13 @@ pub(crate) struct Definition {
     pub(crate) env: Variables,
     #[serde(default)]
     pub(crate) vendor_session: Option<String>,
-    /// pinfold chose that id: nobody has said anything under it before this session did.
+    /// pinfold chose that id, so nothing was said under it before this session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) vendor_chosen: bool,
-    /// Where its agent keeps its sessions, where that is known.
+    /// Where its agent stores its sessions, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) store: Option<String>,
-    /// Whoever made it had this one; the daemon's own otherwise.
+    /// The umask of the caller that created it; without one, the daemon's own.
     #[serde(default)]
     pub(crate) umask: Option<u32>,
 }
@@ -91,7 +91,7 @@ fn is_line(protocol: &Protocol) -> bool {
     *protocol == Protocol::Line
 }
 
-/// An id as its text.
+/// An id as text.
 mod as_text {
     use pinfold_store::SessionId;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -112,7 +112,7 @@ mod as_text {
 #[serde(transparent)]
 pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
 
-/// Whether a preset, if the agent's name stands for one, is what a request can be started with.
+/// Checks that a preset and a request fit together.
 fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<(), BadDefinition> {
     let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
     let agent = agent.to_owned();
@@ -133,8 +133,8 @@ fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<()
 }
 
 impl Definition {
-    /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.
-    /// `preset` is what the agent's name stands for; agent `command` has none.
+    /// Reads the request for a new session; the caller's directory and variables fill in for what is not
+    /// given. `preset` is that of the agent; agent `command` has none.
     pub(crate) fn new(request: &NewSession, preset: Option<&Preset>) -> Result<Definition, BadDefinition> {
         let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
         let chat = agent != COMMAND;
@@ -182,11 +182,11 @@ impl Definition {
         Ok(definition)
     }
 
-    /// Takes the words of a preset for this directory and vendor session; `transcript` says whether the vendor has one of
-    /// it, where that was looked for.
+    /// Fills in the commands of a preset for this directory and vendor session; `transcript` says whether the
+    /// vendor has a file of it, if that was checked.
     pub(crate) fn fill(&mut self, preset: &Preset, transcript: Option<Transcript>) -> Result<(), NotFilled> {
         let dir = self.dir.display().to_string();
-        // The message is known when a run is started for it, and so is where sockets are by then.
+        // The message and the socket's path become known when a run starts.
         let (vendor_session, prompt) = (self.vendor_session.as_deref(), Some(PROMPT));
         let filling = Filling { dir: &dir, vendor_session, prompt, socket: SOCKET };
         let (command, interactive) = match transcript {
@@ -195,60 +195,60 @@ impl Definition {
             }
             None => (preset.headless(filling), preset.interactive(filling)),
         };
-        // Where the preset has no command, the session has named its own.
+        // If the preset has no command, the session has named its own.
         if preset.command.is_some() || self.command.is_empty() {
             self.command = command?;
         }
-        // Without a vendor session there is nothing that its terminal program could go on with.
+        // Without a vendor session there is nothing for its terminal program to continue.
         self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
         self.attach = if preset.interactive.is_some() { preset.attach } else { Attach::Takeover };
         Ok(())
     }
 
-    /// Where the vendor's file of its session would be, where the preset says so.
+    /// Where the vendor's file of its session would be, if the preset says so.
     pub(crate) fn transcript(&self, preset: &Preset) -> Option<Sought> {
         let pattern = preset.transcript_of(self.vendor_session.as_deref()?)?;
         let folder = preset.store.as_ref()?.folder(|name| self.env.get(name))?;
         Some(Sought { folder: PathBuf::from(folder), pattern })
     }
 
-    /// The same with the words for a vendor session that there is, or is not yet.
+    /// A copy with the commands for a vendor session that exists, or does not exist yet.
     pub(crate) fn on(&self, preset: &Preset, transcript: Transcript) -> Definition {
         let mut on = self.clone();
-        // What could be filled in before can be again.
+        // What could be filled in before can be filled in again.
         _ = on.fill(preset, Some(transcript));
         on
     }
 
-    /// Whether its headless runs have a tape: the shim itself knows protocol `line`.
+    /// Whether its headless runs have a tape; protocol `line` needs none, since the shim itself knows it.
     pub(crate) fn has_tape(&self) -> bool {
         self.protocol != Protocol::Line && !self.pty
     }
 
-    /// Whether its command line has the message that a run is for.
+    /// Whether its command line contains the message that a run is for.
     pub(crate) fn is_told_by_argument(&self) -> bool {
         self.exec.as_ref().is_some_and(|exec| exec.prompt == PromptBy::Argv)
     }
 
-    /// The same on another conversation of its vendor's.
+    /// A copy that continues another conversation of its vendor.
     pub(crate) fn resuming(&self, vendor_session: &str, preset: Option<&Preset>) -> Definition {
         let mut resuming = Definition { vendor_session: Some(vendor_session.to_owned()), ..self.clone() };
         if let Some(preset) = preset {
-            // What could be filled in without the id can be with it.
+            // What could be filled in without the id can be filled in with it.
             _ = resuming.fill(preset, None);
         }
         resuming
     }
 
-    /// The lock on the vendor's own session, where that is known.
+    /// The lock on the vendor's own session, if that is known.
     pub(crate) fn vendor_lock(&self) -> Option<Resource> {
         let id = self.vendor_session.as_ref()?;
-        // Every agent keeps its sessions somewhere below the home of whoever runs it.
+        // Every agent stores its sessions somewhere below the home of the user that runs it.
         let store = self.store.as_deref().or_else(|| self.env.get("HOME")).unwrap_or("default");
         Resource::parse(format!("vendor:{}:{store}:{id}", self.agent).as_ref()).ok()
     }
 
-    /// Applies what a request names and leaves the rest.
+    /// Applies the fields a request names and leaves the rest.
     pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
         self.pty = request.pty.unwrap_or(self.pty);
         if let Some(command) = request.command.clone().filter(|command| !command.is_empty()) {
@@ -332,11 +332,11 @@ impl Definition {
         }
     }
 
-    /// Makes the directory real: symbolic links and `..` are gone, or it is missing.
+    /// Resolves the directory, without symbolic links and `..`, and finds the program.
     pub(crate) fn settle(&mut self, preset: Option<&Preset>) -> Result<(), CannotStart> {
         self.dir = real_directory(&self.dir).inspect_err(|_| self.dir = real_so_far(&self.dir))?;
         if let Some(preset) = preset {
-            // It was filled before: only the directory's name has changed.
+            // It was filled before: only the directory's path has changed.
             _ = self.fill(preset, self.transcript(preset).map(|sought| sought.look()));
             let store = preset.store.as_ref().and_then(|store| store.folder(|name| self.env.get(name)));
             self.store = store.map(|store| real(Path::new(&store)).display().to_string());
@@ -347,7 +347,7 @@ impl Definition {
 }
 
 impl Definition {
-    /// Whether its terminal program is there; asked before a run is ended for it.
+    /// Checks that its terminal program exists, before a run is ended for it.
     pub(crate) fn find_interactive(&self) -> Result<(), CannotStart> {
         let program = self.interactive.first().map_or("", String::as_str);
         find_program(program, self.path(), &self.dir)
@@ -355,7 +355,7 @@ impl Definition {
 }
 
 impl Definition {
-    /// Where its programs are looked for: where its runs will look for them.
+    /// Where its programs are looked for: where its runs will look too.
     fn path(&self) -> &str {
         self.env.get("PATH").unwrap_or(pinfold_shim::USUAL_PATH)
     }
@@ -372,15 +372,15 @@ impl Definition {
     }
 }
 
-/// As much as the kernel reads of it.
+/// As much as the kernel reads.
 const LONGEST_FIRST_LINE: u64 = 256;
 
-/// A folder by the one name that it has, wherever it is called.
+/// The canonical path of a folder.
 fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| real_so_far(folder))
 }
 
-/// A directory that is not there yet, without the symbolic links that are.
+/// The path of a missing directory, with the existing part of it resolved.
 fn real_so_far(dir: &Path) -> PathBuf {
     let there = dir.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     match there.map(|(above, real)| (dir.strip_prefix(above), real)) {
@@ -389,7 +389,7 @@ fn real_so_far(dir: &Path) -> PathBuf {
     }
 }
 
-/// The directory without symbolic links and `..`, if a run may start there.
+/// The directory without symbolic links and `..`, if a run can start there.
 fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {
     let directory = dir.display().to_string();
     let real = match dir.canonicalize() {
@@ -408,12 +408,12 @@ fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {
     }
 }
 
-/// The files that a program may be, for a run in this directory.
+/// The files that a program name can mean for a run in this directory.
 fn places<'a>(program: &'a str, path: &'a str, dir: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
     program::places(program.as_ref(), path.as_ref()).map(|place| dir.join(place))
 }
 
-/// Looks for a program as exec would, and says what is wrong where it is not there.
+/// Looks for a program as exec would; the error says why it cannot be used.
 fn find_program(name: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
     let missing = CannotStart::ProgramMissing { program: name.to_owned() };
     if name.contains('/') {
@@ -430,7 +430,8 @@ fn find_program(name: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
 /// A tag is a word or two.
 const LONGEST_TAG: usize = 256;
 const MOST_TAGS: usize = 64;
-/// In all: the environment of a run is kept in memory and stored with every change of its session.
+/// The limit for all variables together: the environment of a run is kept in memory and stored with every
+/// change of its session.
 const LARGEST_ENVIRONMENT: usize = 256 << 10;
 
 fn check_sizes(request: &NewSession) -> Result<(), BadDefinition> {
@@ -452,7 +453,7 @@ pub(crate) fn check_environment(env: &Variables) -> Result<(), BadDefinition> {
     Ok(())
 }
 
-/// Refuses what is not a variable, and what only pinfold sets: agents and verbs inside a run believe it.
+/// Refuses invalid variables and those that only pinfold sets: agents and verbs inside a run rely on them.
 pub(crate) fn names_checked(
     given: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, BadDefinition> {
@@ -472,7 +473,7 @@ fn parse_mode(word: &str) -> Result<Mode, BadDefinition> {
     Mode::of_word(word).ok_or_else(|| BadDefinition::UnknownMode { word: word.to_owned() })
 }
 
-/// The id of a vendor's session, which becomes a word of a command.
+/// Checks the id of a vendor session, which becomes an argument of a command.
 fn vendor_id(id: &str) -> Result<String, BadDefinition> {
     let good = !id.is_empty() && !id.starts_with('-') && !id.chars().any(char::is_control) && id.len() <= 256;
     if good { Ok(id.to_owned()) } else { Err(BadDefinition::NotAVendorSession { id: id.to_owned() }) }

@@ -1,4 +1,4 @@
-//! Where a daemon keeps its things. Every name is made from an id, never from what a user typed.
+//! The paths of a home. Every name is made from an id, never from what a user typed.
 
 use pinfold_store::SessionId;
 use std::ffi::OsString;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 pub struct Home {
     /// Database, logs and session locks.
     pub state: PathBuf,
-    /// Sockets.
+    /// The folder for sockets.
     pub runtime: PathBuf,
-    /// The lock folder of the user.
+    /// The user's lock folder.
     pub user_locks: PathBuf,
-    /// The configuration; it need not exist.
+    /// The configuration file; it need not exist.
     pub config: PathBuf,
-    /// What every agent is told of where things live, as `NAME=value`.
+    /// The variables that tell every agent where things are, as `NAME=value`.
     pub variables: Vec<OsString>,
-    /// Why sockets are not where they would usually be.
+    /// Why sockets are not in their usual folder.
     pub refused: Option<String>,
 }
 
@@ -28,31 +28,31 @@ impl Home {
         self.state.join("pinfold.db")
     }
 
-    /// How far the database was, as far as is known outside of it.
+    /// The file that records how far the database was, outside of it.
     #[must_use]
     pub fn witness(&self) -> PathBuf {
         self.state.join("witness")
     }
 
-    /// The words of everything that can be found, made of the database and made anew from it where it is missing.
+    /// The search index, made from the database and made again if it is missing.
     #[must_use]
     pub fn search_index(&self) -> PathBuf {
         self.state.join("search.db")
     }
 
-    /// What hashes in the names of accounts are keyed with.
+    /// The key of the hashes in account names.
     #[must_use]
     pub fn account_key(&self) -> PathBuf {
         self.state.join("account.key")
     }
 
-    /// Room that is given back to a full disk.
+    /// A file whose space is given back when the disk is full.
     #[must_use]
     pub fn reserve(&self) -> PathBuf {
         self.state.join("reserve")
     }
 
-    /// Stops that acted on a full disk.
+    /// Stops that were carried out on a full disk and not recorded.
     #[must_use]
     pub fn stops(&self) -> PathBuf {
         self.state.join("stops")
@@ -100,7 +100,7 @@ impl Home {
         self.sessions().join(id.to_string())
     }
 
-    /// What was given to sessions with `--env`.
+    /// The values given to sessions with `--env`.
     #[must_use]
     pub fn values(&self) -> crate::define::values::Values {
         crate::define::values::Values::of(&self.state)
@@ -112,7 +112,7 @@ impl Home {
         self.session(id).join("output.log")
     }
 
-    /// What an agent with a protocol printed, and what was said to it.
+    /// What an agent with a protocol printed, and what it was told.
     #[must_use]
     pub fn tape(&self, id: SessionId) -> PathBuf {
         self.session(id).join("tape")
@@ -130,22 +130,22 @@ impl Home {
         self.runtime.join("shims").join(format!("{id}.sock"))
     }
 
-    /// Where a session's agent listens, if it serves several clients. The kernel takes no long path here, and an agent has no way around
-    /// that: it is beside the shim's, where paths are short.
+    /// Where a session's agent listens, if it serves several clients. The kernel limits the length of the
+    /// path, and an agent cannot work around that: it is beside the shim's, where paths are short.
     #[must_use]
     pub fn agent_socket(&self, id: SessionId) -> PathBuf {
         self.runtime.join("agents").join(format!("{id}.sock"))
     }
 
-    /// Where a session's shim may listen: one of an earlier daemon was told another folder, and one that cannot listen
-    /// there does so beside its records.
+    /// Where a session's shim may listen: an earlier daemon may have told it another folder, and a shim that
+    /// cannot listen there listens beside its records.
     pub(crate) fn shim_sockets(&self, id: SessionId) -> [PathBuf; 3] {
         let own = self.shim_socket(id);
         let of_home = Home { runtime: self.state.clone(), ..self.clone() }.shim_socket(id);
         [own, of_home, self.records(id).with_file_name(pinfold_shim::BESIDE_RECORDS)]
     }
 
-    /// Every folder that must be there before anything is started.
+    /// Every folder that must exist before anything is started.
     pub(crate) fn folders(&self) -> [PathBuf; 5] {
         let below = |name| self.runtime.join(name);
         let sessions = self.state.join("sessions");
@@ -153,7 +153,7 @@ impl Home {
     }
 }
 
-/// A path as text for people; what is not UTF-8 is replaced.
+/// A path as text for people; bytes that are not UTF-8 are replaced.
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,7 +1,7 @@
-//! The files in which the processes of an agent say of themselves which vendor session they are in, and what they do there.
+//! Files in which the processes of an agent say which vendor session they are in and what they do there.
 //!
-//! A file outlives a process that was killed, and a pid is used again: what a file says counts only while the process lives
-//! that wrote it, by its start time.
+//! A file outlives a process that was killed, and pids are reused: what a file says counts only while the
+//! process that wrote it is alive, identified by its start time.
 
 use crate::define::definition::Definition;
 use crate::define::preset::{IdFile, IdFileKeys, LONGEST_ID_FILE, Preset};
@@ -11,50 +11,50 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A file that is being written is whole soon: it is read again so often, after this pause each time.
+/// A half-written file is complete soon: it is read again this many times, after this pause.
 pub(super) const TORN: (u32, Duration) = (5, Duration::from_millis(10));
 
 /// Where such files are, and what their keys mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdFiles {
     pub(crate) folder: PathBuf,
-    /// What a file's name has before the pid, and after it.
+    /// The parts of a file's name before and after the pid.
     pub(crate) around: (String, String),
     pub(crate) keys: IdFileKeys,
 }
 
-/// A process that has a vendor session, and that pinfold did not start for it.
+/// A process that has a vendor session and was not started by pinfold for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outsider {
     pub(crate) pid: u32,
     pub(crate) start_ticks: u64,
     pub(crate) command: String,
-    /// Who told of it.
+    /// Where this was found.
     pub(crate) told_by: ToldBy,
 }
 
-/// Where it stands that a process has a vendor session.
+/// Where it was found that a process has a vendor session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToldBy {
-    /// In the file that it keeps about itself.
+    /// In the file that the process keeps about itself.
     IdFile,
-    /// In the list of what the vendor's daemon keeps: it is that daemon.
+    /// In the roster of the vendor's daemon: the process is that daemon.
     Roster,
 }
 
 /// What was read of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// It has no file, or only one that another process left.
+    /// It has no file, or only one left by another process.
     Absent,
-    /// The file is not whole: it is being written.
+    /// The file is incomplete: it is being written.
     Torn,
-    /// What it says.
+    /// The content of the file.
     Said(IdFile),
 }
 
 impl IdFiles {
-    /// Those of the agent of a session, where its preset says so.
+    /// The id files of a session's agent, if its preset has them.
     pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<IdFiles> {
         let (folder, before, after) = preset.id_files()?;
         let store = preset.store.as_ref()?.folder(|name| definition.env.get(name))?;
@@ -67,8 +67,8 @@ impl IdFiles {
         self.folder.join(format!("{before}{pid}{after}"))
     }
 
-    /// What the agent says, or the process of its tree that is nearest to it, and which that is: a launcher may stand before the
-    /// program. Blocks.
+    /// What the agent's file says, or that of the nearest process below it, and the pid of that process: the
+    /// program may have a launcher above it. Blocks.
     pub(crate) fn of_agent(&self, agent: u32) -> io::Result<(u32, Reading)> {
         match self.read(agent)? {
             Reading::Absent => {}
@@ -100,7 +100,7 @@ impl IdFiles {
         names.filter_map(Result::transpose).collect()
     }
 
-    /// What the file of a process says, if that process lives.
+    /// What the file of a process says, if that process is alive.
     fn read(&self, pid: u32) -> io::Result<Reading> {
         let text = match read_bounded(&self.file_of(pid), LONGEST_ID_FILE) {
             Ok(text) => text,
@@ -116,7 +116,7 @@ impl IdFiles {
         }
     }
 
-    /// The same, where a file that is being written is waited for. One that is never whole says nothing.
+    /// As `read`, but waits for a file that is being written. One that stays incomplete counts as absent.
     pub(super) fn read_whole(&self, pid: u32) -> io::Result<Option<IdFile>> {
         for _ in 0..TORN.0 {
             match self.read(pid)? {
@@ -129,7 +129,7 @@ impl IdFiles {
     }
 }
 
-/// When a process was started, as its own `/proc` shows it; none where it has ended.
+/// When a process was started, according to `/proc`; `None` if it has ended.
 pub(crate) fn started(pid: u32) -> io::Result<Option<u64>> {
     let line = proc::seen(sys::read_file(&proc::path(pid, "stat"))).map_err(io::Error::from)?;
     let Some(line) = line else { return Ok(None) };
@@ -137,7 +137,7 @@ pub(crate) fn started(pid: u32) -> io::Result<Option<u64>> {
     Ok(stat.and_then(|stat| stat.start_ticks()))
 }
 
-/// A file of another program's, up to a length.
+/// Reads a file of another program, up to a length.
 pub(super) fn read_bounded(file: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     std::fs::File::open(file)?.take(longest).read_to_end(&mut text)?;

@@ -1,4 +1,5 @@
-//! What a session is told to be: its definition, the configuration and presets behind it, and where a home has its files.
+//! What a session is meant to be: its definition, the configuration and presets it builds on, and the paths
+//! of a home.
 
 pub(crate) mod account;
 mod attaching;

@@ -1,4 +1,5 @@
-//! Who else has the vendor session of a session: a process that is in it, or the vendor's own daemon, which keeps it.
+//! Which other process has a session's vendor session: one that is in it, or the vendor's own daemon, which
+//! keeps it.
 
 use crate::define::definition::Definition;
 use crate::define::id_files::{IdFiles, Outsider, ToldBy};
@@ -8,7 +9,7 @@ use pinfold_kernel::proc;
 use std::io;
 use std::path::PathBuf;
 
-/// Where it is looked for who else is in one vendor session.
+/// Where to look for other users of one vendor session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Others {
     pub(crate) files: IdFiles,
@@ -17,15 +18,15 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    /// Those in the vendor session of a session, where their agent's processes say that.
+    /// The place to look for a session's vendor session, if its agent's processes say which one they are in.
     pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<Others> {
         let session = definition.vendor_session.clone()?;
         let (files, daemon) = (IdFiles::of(definition, preset)?, VendorDaemon::of(definition, preset));
         Some(Others { files, daemon, session })
     }
 
-    /// Who has the session. The vendor's daemon comes first: it starts again what is ended. Blocks. What cannot be looked at is
-    /// an error, never "nobody".
+    /// The process that has the session. The vendor's daemon comes first: it restarts what is ended. Blocks.
+    /// What cannot be read is an error, never "not in use".
     pub(crate) fn look(&self) -> io::Result<Option<Outsider>> {
         match self.keeper()? {
             Some(keeper) => Ok(Some(keeper)),
@@ -50,7 +51,7 @@ impl Others {
         Ok(None)
     }
 
-    /// Whether somebody who was found still has it. Blocks; what cannot be looked at has.
+    /// Whether this outsider still has it. Blocks; if that cannot be read, it still has it.
     pub(crate) fn has(&self, outsider: &Outsider) -> bool {
         let same = |pid: u32, ticks: Option<u64>| (pid, ticks) == (outsider.pid, Some(outsider.start_ticks));
         match outsider.told_by {
@@ -64,7 +65,7 @@ impl Others {
         }
     }
 
-    /// The file in which that stands of somebody who was found.
+    /// The file that says so about this outsider.
     pub(crate) fn told_in(&self, outsider: &Outsider) -> PathBuf {
         match (outsider.told_by, &self.daemon) {
             (ToldBy::Roster, Some(daemon)) => daemon.roster.clone(),

@@ -1,7 +1,7 @@
-//! What an agent's name stands for, as `config.toml` says it: the presets are those of `crates/agents`, the words are here.
+//! Presets by the words of `config.toml`: the presets are those of `crates/agents`, the words are here.
 //!
-//! [`Config::preset`](crate::define::config::Config::preset) has the preset of a name; [`Preset::headless`] and
-//! [`Preset::interactive`] make the words to execute, with what a session knows filled in.
+//! [`Config::preset`](crate::define::config::Config::preset) has the preset of a name; [`Preset::headless`]
+//! and [`Preset::interactive`] make the command to execute, with what a session knows filled in.
 
 pub use pinfold_agents::preset::{
     Attach, Does, Exec, ExecChanges, Filling, IdFile, IdFileKeys, Input, LONGEST_ID_FILE, LONGEST_ROSTER,
@@ -14,10 +14,10 @@ use pinfold_core::RunNumber;
 /// The agent that runs any program.
 pub(crate) const COMMAND: &str = "command";
 
-/// What stands for the message that a run is for, until that is known.
+/// Stands for the message that a run is for, until that is known.
 pub(crate) const PROMPT: &str = "{prompt}";
 
-/// What stands for the socket at which an agent listens, until it is started.
+/// Stands for the socket on which an agent listens, until it is started.
 pub(crate) const SOCKET: &str = "{socket}";
 
 /// The words of `config.toml` for protocols.
@@ -37,14 +37,14 @@ pub(crate) const INPUTS: [(&str, Input); 2] = [("line", Input::Line), ("json", I
 /// The words of `config.toml` and of `--turns`.
 pub(crate) const TURNS: [(&str, Turns); 2] = [("line", Turns::Line), ("done", Turns::Done)];
 
-/// The words of `config.toml` for how a vendor session's id comes about.
+/// The words of `config.toml` for where a vendor session's id comes from.
 pub(crate) const SESSION_IDS: [(&str, SessionIds); 3] =
     [("choose", SessionIds::Choose), ("learn", SessionIds::Learn), ("none", SessionIds::None)];
 
 /// The words of `config.toml` for what `attach` does.
 pub(crate) const ATTACHES: [(&str, Attach); 2] = [("takeover", Attach::Takeover), ("join", Attach::Join)];
 
-/// What a word of one of these tables stands for.
+/// The value for a word of one of these tables.
 pub(crate) fn of_word<T: Copy>(words: &[(&str, T)], said: &str) -> Option<T> {
     words.iter().find(|(word, _)| *word == said).map(|(_, known)| *known)
 }
@@ -55,13 +55,13 @@ pub fn protocol_word(protocol: Protocol) -> &'static str {
     PROTOCOLS.iter().find(|(_, known)| *known == protocol).map_or("?", |(word, _)| word)
 }
 
-/// Whether this version speaks a protocol.
+/// Whether this version supports a protocol.
 pub(crate) fn is_spoken(protocol: Protocol) -> bool {
     let setup = Setup { protocol, ..Setup::default() };
     !Fold::begin(RunNumber(1), setup).0.is_unknown()
 }
 
-/// The id of a vendor session, made of chance: a UUID of version 4, which every vendor takes that takes one at all.
+/// A random id for a vendor session: a UUID of version 4, accepted by every vendor that accepts one at all.
 pub(crate) fn chosen(dice: u128) -> String {
     let bits = dice & !(0xf << 76 | 0x3 << 62) | (0x4 << 76 | 0x2 << 62);
     let hex = format!("{bits:032x}");

@@ -1,4 +1,4 @@
-//! The vendor's own file of a session: where there is one, the session is resumed, and begun where there is none.
+//! The vendor's own file of a session: if there is one, the session is resumed, otherwise begun.
 
 use crate::define::preset::Transcript;
 use std::ffi::OsStr;
@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 /// Where such a file would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sought {
-    /// Where the agent keeps its sessions.
+    /// Where the agent stores its sessions.
     pub(crate) folder: PathBuf,
-    /// The file below it; a `*` stands for any part of a name.
+    /// The file below that folder; a `*` stands for any part of a name.
     pub(crate) pattern: String,
 }
 
 impl Sought {
-    /// Looks for it. A folder that cannot be read has none, as far as its agent will find. Blocks.
+    /// Looks for the file. A folder that cannot be read has none, since its agent will not find one either.
+    /// Blocks.
     pub(crate) fn look(&self) -> Transcript {
         let parts: Vec<&str> = self.pattern.split('/').collect();
         if exists(&self.folder, &parts) { Transcript::Exists } else { Transcript::Missing }
@@ -33,13 +34,13 @@ fn exists(folder: &Path, parts: &[&str]) -> bool {
     }
 }
 
-/// Whether a name is as a pattern says, in which a `*` stands for anything.
+/// Whether a name matches a pattern in which `*` stands for anything.
 fn matches(pattern: &str, name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return pattern == "*" };
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(left) = name.strip_prefix(begin) else { return false };
     match rest.rsplit_once('*') {
-        // Between the first and the last of them, whatever is in the middle.
+        // Between the first and the last `*`, the middle may be anywhere.
         Some((middle, end)) => left.strip_suffix(end).is_some_and(|left| left.contains(middle)),
         None => left.ends_with(rest),
     }

@@ -1,8 +1,8 @@
-//! The files that have what was given with `--env`, in one folder, one for each change of a session.
+//! The files with the values given with `--env`, in one folder, one for each change of a session.
 //!
-//! A file is on disk before the record that names it is, and is removed after the record that named it has gone. So a
-//! crash between the two leaves a file that no record names, and never a record without its file; such files are
-//! removed when the daemon starts.
+//! A file is on disk before the record that names it, and is deleted after that record has gone. So a crash
+//! between the two leaves a file without a record, never a record without its file; such files are deleted
+//! when the daemon starts.
 
 use crate::define::variables::Map;
 use pinfold_kernel::private::{self, Wider};
@@ -14,28 +14,28 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The name says whose it is: `env` is what many a project calls a folder of its own.
+/// A distinctive name: many projects have a folder called `env`.
 const FOLDER: &str = "env-values";
 
-/// Files by name, as they are.
+/// Files by name, with their content.
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// The folder of one home.
+/// The values folder of one home.
 #[derive(Debug, Clone)]
 pub struct Values {
     folder: PathBuf,
-    /// Held for reading by whoever copies the database and these files: nothing goes away meanwhile.
+    /// Held for reading while the database and these files are copied: nothing is deleted meanwhile.
     copied: Arc<RwLock<()>>,
 }
 
 impl Values {
-    /// The files of the home whose state folder this is; nothing need be there.
+    /// The values of the home with this state folder; it need not exist.
     #[must_use]
     pub fn of(state: &Path) -> Values {
         Values { folder: state.join(FOLDER), copied: Arc::default() }
     }
 
-    /// Keeps values durably under a new name.
+    /// Stores values durably under a new name.
     pub(crate) fn keep(&self, values: &Map) -> io::Result<Ulid> {
         let name = new_name();
         self.write(name, &serde_json::to_vec(values)?, Sync::Now)?;
@@ -43,7 +43,7 @@ impl Values {
         Ok(name)
     }
 
-    /// Keeps many at once, with one wait for the disk.
+    /// Stores many at once, with one wait for the disk.
     pub(crate) fn keep_all<'a>(&self, all: impl Iterator<Item = &'a Map>) -> io::Result<Vec<Ulid>> {
         let names = all.map(|values| {
             let name = new_name();
@@ -62,14 +62,14 @@ impl Values {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Removes one that no record names any more; waits for a copy that is under way.
+    /// Deletes a file that no record names any more; waits for a copy under way.
     pub(crate) fn remove(&self, name: Ulid) {
         let _nobody_copies = self.copied.write().unwrap_or_else(PoisonError::into_inner);
-        // Left behind, it is removed at the next start.
+        // If that fails, it is deleted at the next start.
         _ = std::fs::remove_file(self.path(name));
     }
 
-    /// Removes all that no record names.
+    /// Deletes all files that no record names.
     pub(crate) fn sweep(&self, named: &BTreeSet<Ulid>) {
         for name in self.names() {
             if !named.contains(&name) {
@@ -78,7 +78,7 @@ impl Values {
         }
     }
 
-    /// Does something while nothing goes away, and lets it read everything that is there.
+    /// Runs `work` while nothing can be deleted, and lets it read all files.
     pub(crate) fn copied<T>(&self, work: impl FnOnce(&dyn Fn() -> io::Result<Files>) -> T) -> T {
         let _nothing_goes = self.copied.read().unwrap_or_else(PoisonError::into_inner);
         work(&|| {
@@ -91,7 +91,7 @@ impl Values {
         })
     }
 
-    /// Keeps everything that is there under other names too, for the database that is about to be replaced.
+    /// Copies all files to another folder, for the database that is about to be replaced.
     ///
     /// # Errors
     /// The other folder cannot be made.
@@ -105,7 +105,7 @@ impl Values {
         Ok(())
     }
 
-    /// Puts files back that a copy had; what is there under the same name is the same.
+    /// Puts back files from a copy; a file that exists under the same name is the same.
     ///
     /// # Errors
     /// They cannot be written.

@@ -1,7 +1,7 @@
-//! The variables of a session: harmless ones of whoever made it, and those that were given with `--env`.
+//! The variables of a session: harmless ones of the caller that created it, and those given with `--env`.
 //!
-//! What was given may be a secret. It is never part of the record in the database: there stands the name of the file
-//! that has it (`values.rs`). Records of before have everything in one map, and are taken apart when they are loaded.
+//! Given values may be secret. They are never part of the record in the database, which has only the name of
+//! their file (`values.rs`). Older records have everything in one map, and are split when they are loaded.
 
 use pinfold_store::Ulid;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ use std::fmt;
 /// Names and values, by name.
 pub(crate) type Map = BTreeMap<String, String>;
 
-/// Harmless variables that a session keeps from whoever made it. Nothing of git's, no keys, no tokens.
+/// Harmless variables that a session keeps from the caller that created it. Nothing of git's, no keys, no
+/// tokens.
 const HARMLESS: [&str; 16] = [
     "PATH",
     "HOME",
@@ -32,7 +33,7 @@ const HARMLESS: [&str; 16] = [
 ];
 const HARMLESS_BEGINNINGS: [&str; 4] = ["LC_", "XDG_CONFIG", "XDG_DATA", "XDG_CACHE"];
 
-/// Whether a variable of this name is taken from the caller without being asked for.
+/// Whether a variable of this name is taken from the caller without asking.
 #[must_use]
 pub fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name) || HARMLESS_BEGINNINGS.iter().any(|begin| name.starts_with(begin))
@@ -44,12 +45,12 @@ pub fn is_harmless(name: &str) -> bool {
 pub(crate) struct Variables {
     harmless: Map,
     given: Map,
-    /// Where the given ones are kept.
+    /// The file with the given ones.
     file: Option<Ulid>,
 }
 
-/// What the record of a session has of them. A version before this one cannot read the first form and says so; it
-/// would start agents without what they were given.
+/// The form in a session's record. Older versions cannot read the first form and say so; otherwise they would
+/// start agents without their given values.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Stored {
@@ -65,7 +66,7 @@ struct Apart {
     file: Ulid,
 }
 
-/// An id as its text.
+/// An id as text.
 mod as_text {
     use pinfold_store::Ulid;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -100,17 +101,17 @@ impl From<Variables> for Stored {
 }
 
 impl Variables {
-    /// Those that a session takes from whoever makes it.
+    /// Variables that a session takes from the caller that creates it.
     pub(crate) fn of_caller(harmless: Map) -> Variables {
         Variables { harmless, ..Variables::default() }
     }
 
-    /// The same for another session, which keeps them in a file of its own.
+    /// A copy for another session, which keeps them in a file of its own.
     pub(crate) fn for_another(&self) -> Variables {
         Variables { file: None, ..self.clone() }
     }
 
-    /// Adds what was given; the file that there was does not have it.
+    /// Adds given values; the present file does not have them.
     pub(crate) fn give(&mut self, more: Map) {
         if !more.is_empty() {
             self.given.extend(more);
@@ -118,17 +119,17 @@ impl Variables {
         }
     }
 
-    /// What was given and is in no file yet.
+    /// Given values that are in no file yet.
     pub(crate) fn unkept(&self) -> Option<&Map> {
         (self.file.is_none() && !self.given.is_empty()).then_some(&self.given)
     }
 
-    /// Notes the file that has what was given.
+    /// Sets the file that has the given values.
     pub(crate) fn kept_in(&mut self, file: Ulid) {
         self.file = Some(file);
     }
 
-    /// The file that has what was given.
+    /// The file that has the given values.
     pub(crate) fn file(&self) -> Option<Ulid> {
         self.file
     }
@@ -138,7 +139,7 @@ impl Variables {
         self.given = given;
     }
 
-    /// Takes a record of before apart: what is not known to be harmless counts as given.
+    /// Splits an older record: whatever is not known to be harmless counts as given.
     pub(crate) fn take_apart(&mut self) {
         if self.file.is_none() {
             let (harmless, given) =
@@ -148,24 +149,24 @@ impl Variables {
         }
     }
 
-    /// What was given counts before what was there.
+    /// The value of a variable; given ones have precedence.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.given.get(name).or_else(|| self.harmless.get(name)).map(String::as_str)
     }
 
-    /// Those that were given.
+    /// The given variables.
     pub(crate) fn given(&self) -> &Map {
         &self.given
     }
 
-    /// All of them, by name.
+    /// All variables, by name.
     pub(crate) fn all(&self) -> BTreeMap<&str, &str> {
         let both = self.harmless.iter().chain(&self.given);
         both.map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 }
 
-/// Names only: what is printed for a developer has no values either.
+/// Prints names only: debug output has no values either.
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.all().keys()).finish()

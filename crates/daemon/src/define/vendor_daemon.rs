@@ -1,7 +1,7 @@
-//! A daemon of the vendor's own that keeps sessions in the background.
+//! A vendor's own daemon that keeps sessions in the background.
 //!
-//! It starts one again that was ended, seconds later: meanwhile no process is in that session, and only its list tells. What the
-//! list says counts only while the daemon lives, by its start time.
+//! It restarts a session that was ended, seconds later: meanwhile no process is in that session, and only the
+//! daemon's roster shows it. The roster counts only while the daemon is alive, identified by its start time.
 
 use crate::define::definition::Definition;
 use crate::define::id_files::{Outsider, TORN, ToldBy, is_missing, read_bounded, started};
@@ -10,7 +10,7 @@ use pinfold_kernel::proc;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where it tells of itself and of what it keeps.
+/// The files of the daemon: about itself, and about what it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VendorDaemon {
     pub(crate) file: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct VendorDaemon {
 }
 
 impl VendorDaemon {
-    /// That of the agent of a session, where its preset tells of one.
+    /// The vendor daemon of a session's agent, if its preset has one.
     pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<VendorDaemon> {
         let keys = preset.vendor_daemon.clone()?;
         let store = preset.store.as_ref()?.folder(|name| definition.env.get(name))?;
@@ -27,7 +27,8 @@ impl VendorDaemon {
         Some(VendorDaemon { file, roster, keys })
     }
 
-    /// It, if it lives and keeps this session. Blocks. What cannot be looked at is an error, never "nobody".
+    /// The daemon, if it is alive and keeps this session. Blocks. What cannot be read is an error, never "not
+    /// in use".
     pub(crate) fn keeping(&self, session: &str) -> io::Result<Option<Outsider>> {
         let Some(process) = read(&self.file, LONGEST_ID_FILE, |text| self.keys.process(text))? else {
             return Ok(None);
@@ -42,7 +43,7 @@ impl VendorDaemon {
     }
 }
 
-/// What a file says. One that is being written is waited for; one that is missing, or is never whole, says nothing.
+/// Reads a file. One that is being written is waited for; a missing or never complete one counts as `None`.
 fn read<T>(file: &Path, longest: u64, meaning: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
     for _ in 0..TORN.0 {
         match read_bounded(file, longest) {

@@ -1,8 +1,10 @@
-//! Accounts: the first refusal of a vendor holds all of an account's sessions, and they go on in the order that the core says.
+//! Accounts: the first refusal by a vendor holds every session of the account; they resume in the order the
+//! core gives.
 //!
-//! What is known of an account is stored with the refusal that made it known; what keeps a session from its next turn is not stored
-//! with the session, but made of that whenever it may have changed: at a start, when a session comes, after every input that touched
-//! one of an account that is held or bounded.
+//! What is known of an account is stored together with the refusal that revealed it. What keeps a session
+//! from its next turn is not stored with the session but derived again whenever it may have changed: at
+//! start-up, when a session is added, and after every input that touched a session of a held or bounded
+//! account.
 
 use super::Engine;
 use crate::define::account;
@@ -20,15 +22,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::{info, warn};
 
-/// What is known of all accounts.
+/// Everything known about all accounts.
 #[derive(Default)]
 pub(crate) struct Accounts {
-    /// What the hashes in their names are keyed with.
+    /// The key of the hashes in account names.
     pub(crate) key: account::Key,
     pub(crate) known: BTreeMap<Arc<str>, Known>,
-    /// Those that something happened to that may let somebody go on.
+    /// Accounts to which something happened that may let one of their sessions go on.
     touched: BTreeSet<Arc<str>>,
-    /// When one of them has to be looked at by the clock alone.
+    /// When the next account has to be looked at because of the clock alone.
     pub(super) due: Option<Boot>,
 }
 
@@ -36,9 +38,9 @@ pub(crate) struct Accounts {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) core: Account,
-    /// What it may do at once.
+    /// How many of its sessions may start or work at once, and what they may spend.
     bounds: Bounds,
-    /// What it spent on a day, by the day's first moment.
+    /// The start of a day, and what the account has spent on that day.
     pub(crate) today: (Wall, Money),
 }
 
@@ -49,7 +51,7 @@ impl Known {
 }
 
 impl Engine {
-    /// Reads what is stored of accounts, and of what they spent today. Before sessions are loaded.
+    /// Reads the stored accounts and what they spent today. Must run before sessions are loaded.
     pub(super) fn load_accounts(&mut self, reader: &Reader) -> Read<()> {
         for (name, state) in reader.accounts()? {
             match serde_json::from_str(&state) {
@@ -65,7 +67,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Times of another boot mean nothing.
+    /// Adjusts accounts after a restart: times of another boot mean nothing.
     pub(super) fn accounts_recovered(&mut self, machine: Machine) {
         let (now, restarted) = (self.ports.clock.now(), machine == Machine::Restarted);
         self.accounts.known.values_mut().for_each(|known| known.core.recovered(restarted, now));
@@ -85,7 +87,7 @@ impl Engine {
             let bounds = self.config.account_bounds(name);
             let known = self.accounts.known.entry(Arc::clone(name)).or_default();
             known.bounds = bounds;
-            // It may be the one that the others of its account wait for.
+            // It may be the session that the others of its account wait for.
             if !known.is_quiet() {
                 self.accounts.touched.insert(Arc::clone(name));
             }
@@ -95,13 +97,13 @@ impl Engine {
         }
     }
 
-    /// The same of one that nothing is decided for yet, or that is decided for at once.
+    /// As `know_account`, for a session for which nothing has been decided yet, or is about to be.
     pub(super) fn know_account_first(&mut self, id: SessionId) {
         self.know_account(id);
         self.hold_quietly(id);
     }
 
-    /// What keeps a session from its next turn is true before anything is decided for it.
+    /// Sets what keeps a session from its next turn, before anything is decided for it.
     fn hold_quietly(&mut self, id: SessionId) {
         let hold = self.hold_of(id);
         if let Some(tracked) = self.sessions.get_mut(&id) {
@@ -109,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// The configuration has changed: names and bounds may be others.
+    /// Applies a changed configuration: account names and bounds may have changed.
     pub(super) fn follow_accounts(&mut self) {
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in ids {
@@ -124,7 +126,7 @@ impl Engine {
         self.accounts.touched.extend(held.map(|(name, _)| Arc::clone(name)));
     }
 
-    /// Something happened to a session: others of its account may go on, or must not.
+    /// Something happened to a session: others of its account may now go on, or must wait.
     pub(super) fn touch_account(&mut self, id: SessionId) {
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
         if self.accounts.known.get(&name).is_some_and(|known| !known.is_quiet()) {
@@ -132,7 +134,7 @@ impl Engine {
         }
     }
 
-    /// What an agent tells of a limit.
+    /// Records what an agent reported about a usage limit.
     pub(super) fn told_of_limit(&mut self, id: SessionId, limit: &Limit) {
         let now = self.ports.clock.now();
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
@@ -142,14 +144,15 @@ impl Engine {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was bounded before")]
         let used = used.map(|used| (used.clamp(0.0, 10.0) * 1000.0).round() as u32);
         known.core.told(window, used, limit.until, now);
-        // That it works again says so before the turn is over.
+        // A report that the limit is gone counts before the turn is over.
         if limit.reach != Reach::Reached && known.core.worked(member(id), now) {
             self.accounts.touched.insert(Arc::clone(&name));
         }
         self.store_account(&name, Some(id), None);
     }
 
-    /// The vendor refused a turn: all sessions of the account wait. Says whether the turn may be had again later.
+    /// The vendor refused a turn: all sessions of the account wait. Returns whether the turn may be tried
+    /// again later.
     pub(super) fn refused(&mut self, id: SessionId, failure: &Failure) -> bool {
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else {
             return false;
@@ -169,7 +172,7 @@ impl Engine {
         true
     }
 
-    /// The limit that was told as reached last, and its reset.
+    /// The limit last reported as reached, and when it resets.
     fn full_window(&self, name: &str) -> Option<(String, Option<Wall>)> {
         let windows = &self.accounts.known.get(name)?.core.windows;
         let full = windows.iter().filter(|(_, window)| window.used.is_some_and(|used| used >= 1000));
@@ -205,7 +208,8 @@ impl Engine {
         Some(AuditEvent { at: now.wall, session, run, kind, why: hold.to_string(), data })
     }
 
-    /// Stores what is known of an account, with what is decided of the session that it was learned from.
+    /// Stores what is known of an account, in one batch with the decision about the session it was learned
+    /// from.
     fn store_account(&mut self, name: &str, id: Option<SessionId>, event: Option<AuditEvent>) {
         let Some(known) = self.accounts.known.get(name) else { return };
         let mut batch = Batch::new();
@@ -217,7 +221,7 @@ impl Engine {
         }
     }
 
-    /// A turn of a session went well.
+    /// A turn of a session succeeded.
     pub(super) fn account_works(&mut self, id: SessionId) {
         let now = self.ports.clock.now();
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
@@ -228,7 +232,7 @@ impl Engine {
         }
     }
 
-    /// Counts what an account spends on a day; over its budget, a person is asked.
+    /// Adds to what an account spent on a day; when that exceeds its budget, a person is asked.
     pub(super) fn account_spent(&mut self, id: SessionId, cost: Option<Money>) {
         let (Some(cost), now) = (cost.filter(|cost| cost.0 > 0), self.ports.clock.now()) else { return };
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
@@ -247,7 +251,7 @@ impl Engine {
         }
     }
 
-    /// A person says that an account goes on. Says whether it was held.
+    /// A person lets an account go on. Returns whether it was held.
     pub(super) fn resume_account(&mut self, name: &str) -> bool {
         let now = self.ports.clock.now();
         let Some((name, known)) = self.accounts.known.get_key_value(name) else { return false };
@@ -265,7 +269,8 @@ impl Engine {
         went_on
     }
 
-    /// Lets those go on that may, and holds those that must not. After every input, and when one of them is due.
+    /// Lets sessions go on that may, and holds those that must wait. Runs after every input and at account
+    /// deadlines.
     pub(super) fn settle_accounts(&mut self) {
         if self.accounts.touched.is_empty() {
             return;
@@ -275,7 +280,7 @@ impl Engine {
         }
         let now = self.ports.clock.boot();
         let all = self.accounts.known.values().filter_map(|known| known.core.next_deadline());
-        // One that has passed, and that nobody was there for, hides no other.
+        // A deadline that passed while no daemon ran must not hide another.
         let due = all.map(|due| due.boot).filter(|due| *due > now).min();
         if self.accounts.due != due {
             self.accounts.due = due;
@@ -283,7 +288,7 @@ impl Engine {
         }
     }
 
-    /// By the clock alone.
+    /// Looks at accounts whose deadline has passed.
     pub(super) fn accounts_due(&mut self, now: Boot) {
         if self.accounts.due.is_none_or(|due| due > now) {
             return;
@@ -315,7 +320,8 @@ impl Engine {
         AuditEvent { at: now.wall, session: None, run: None, kind, why, data }
     }
 
-    /// The sessions of an account that are not archived, in the order in which they may try: who waits longest first.
+    /// The sessions of an account that are not archived, in the order in which they may try: the longest
+    /// waiting first.
     fn members(&self, name: &Arc<str>) -> Vec<Standing> {
         let of = self.sessions.values().filter(|tracked| tracked.account.as_ref() == Some(name));
         let active = of.filter(|tracked| !tracked.session.life().is_retired());
@@ -328,18 +334,19 @@ impl Engine {
         let tracked = self.sessions.get(&id)?;
         let name = tracked.account.as_ref()?;
         let known = self.accounts.known.get(name)?;
-        // It waits for somebody else's lock, and would forget that; it is held once it has it.
+        // It waits for another holder's lock, and a hold would make it forget that; it is held once it has
+        // the lock.
         if let Life::Blocked { .. } = tracked.session.life() {
             return None;
         }
         let resumes = tracked.session.spec().policy.limit_resume;
         let held = known.core.hold_of(name, member(id), resumes);
-        // Who has nothing to do is told when a message comes.
+        // A session without work is held only when a message arrives.
         let wants = tracked.session.inbox().queued() > 0;
         held.or_else(|| self.crowded(name, known, tracked).filter(|_| wants))
     }
 
-    /// A message is about to come: where enough others of its account are at work, it waits.
+    /// A message is about to arrive: if enough other sessions of the account are working, it waits.
     pub(super) fn hold_before_message(&mut self, id: SessionId) {
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
         let bounded = |known: &Known| (known.bounds.starts, known.bounds.at_work) != (0, 0);
@@ -354,7 +361,7 @@ impl Engine {
         }
     }
 
-    /// Whether enough others of an account are at work, or on their way.
+    /// Whether enough other sessions of an account are working or starting.
     fn crowded(&self, name: &Arc<str>, known: &Known, tracked: &Tracked) -> Option<Hold> {
         let Bounds { starts, at_work, .. } = known.bounds;
         if (starts, at_work) == (0, 0) || is_at_work(tracked) || is_starting(tracked) {
@@ -374,7 +381,7 @@ impl Engine {
         full.then_some(Hold { kind: HoldKind::Crowded, since: Wall(0), until: None, asks: false, of })
     }
 
-    /// Tells a session what keeps it from its next turn, where that is not what it knows.
+    /// Tells a session what keeps it from its next turn, if that has changed.
     fn hold_session(&mut self, id: SessionId) {
         let hold = self.hold_of(id);
         let Some(tracked) = self.sessions.get(&id) else { return };
@@ -397,7 +404,7 @@ pub(crate) struct AccountView {
 }
 
 impl Engine {
-    /// The accounts that sessions use or the configuration names, and those that are held.
+    /// The accounts that sessions use or the configuration names, and all that are held.
     pub(super) fn account_views(&self) -> Vec<AccountView> {
         let day = crate::clock::midnight(self.ports.clock.wall());
         let named = self.config.account_names().into_iter().map(Arc::from);
@@ -426,7 +433,7 @@ impl Engine {
     }
 }
 
-/// A session as its account knows it.
+/// The id under which an account knows a session.
 fn member(id: SessionId) -> Member {
     Member(MessageId::from(id.0).0)
 }
@@ -442,7 +449,7 @@ fn is_at_work(tracked: &Tracked) -> bool {
 fn is_starting(tracked: &Tracked) -> bool {
     match tracked.session.life() {
         Life::Starting { stage: Stage::Reserving | Stage::Spawning, .. } => true,
-        // It has its run, and its message is not delivered yet.
+        // It has its run, but its message is not delivered yet.
         Life::Running { .. } => {
             let inbox = tracked.session.inbox();
             tracked.definition.has_tape()
@@ -464,7 +471,7 @@ fn is_starting(tracked: &Tracked) -> bool {
 fn standing(tracked: &Tracked) -> Standing {
     let session = &tracked.session;
     let wants = match session.life() {
-        // A terminal has it: what is queued waits for its end.
+        // A terminal has it: queued messages wait until that ends.
         Life::Held { .. }
         | Life::Stopped
         | Life::Failed { .. }
@@ -475,7 +482,7 @@ fn standing(tracked: &Tracked) -> Standing {
         | Life::Running { .. }
         | Life::Stopping { .. }
         | Life::Backoff { .. } => match session.inbox() {
-            // Until its agent has it, the next one waits.
+            // Until its agent has taken the message, the next session waits.
             inbox if inbox.in_flight().is_some_and(|turn| turn.taken) => Wants::AtWork,
             inbox if inbox.in_flight().is_some() => Wants::Turn,
             inbox if inbox.queued() > 0 && session.over_budget().is_none() => Wants::Turn,

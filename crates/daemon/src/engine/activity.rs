@@ -1,6 +1,7 @@
-//! What the agents of runs on a terminal do: by the file that their program keeps about itself, and by its bell.
+//! What agents of runs on a terminal are doing, learned from the file that their program keeps about itself
+//! and from its bell.
 //!
-//! The file counts for more. A bell says only that the program wants a person, and nothing of what typing would do.
+//! The file has precedence. A bell says only that the program wants a person, not what typing would do.
 
 use super::Engine;
 use crate::define::id_files::IdFiles;
@@ -14,7 +15,7 @@ use pinfold_shim::Ring;
 use pinfold_store::SessionId;
 
 impl Engine {
-    /// Watches the file of the program that runs now on a terminal, if it keeps one.
+    /// Watches the file of the program that runs on a terminal now, if it keeps one.
     pub(super) fn follow_terminal(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let looked = tracked.run.as_ref().is_none_or(|run| run.terminal.watched.is_some());
@@ -29,7 +30,7 @@ impl Engine {
         }
     }
 
-    /// Where the program on a session's terminal says what it does.
+    /// Where the program on a session's terminal writes what it is doing.
     fn id_files(&self, tracked: &Tracked) -> Option<IdFiles> {
         let held = matches!(tracked.session.life(), Life::Held { .. });
         if !held && !tracked.definition.pty {
@@ -39,7 +40,7 @@ impl Engine {
         IdFiles::of(&tracked.definition, &preset)
     }
 
-    /// What is known of the program on a session's terminal; one that was named as a command is known by its name.
+    /// The preset of the program on a session's terminal; a program given as a command is found by its name.
     fn preset_on_terminal(&self, tracked: &Tracked) -> Option<Preset> {
         let definition = &tracked.definition;
         match definition.agent.as_str() {
@@ -48,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// Whether it can be known of the run that lives whether a dialog is open, and is not yet.
+    /// Whether the live run could tell if a dialog is open, but has not yet.
     pub(super) fn unseen_dialog(&self, id: SessionId) -> Dialog {
         let tracked =
             self.sessions.get(&id).filter(|tracked| tracked.session.state() != pinfold_core::State::Held);
@@ -59,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// What the file of a program says now.
+    /// Takes the present content of a program's file.
     pub(super) fn filed(&mut self, id: SessionId, run: RunNumber, filed: Option<IdFile>) {
         let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         live.terminal.filed.clone_from(&filed);
@@ -69,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Its terminal rang, or that is over.
+    /// The terminal rang, or the ring is over.
     pub(super) fn rang(&mut self, id: SessionId, run: RunNumber, ring: Option<Ring>) {
         let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         live.terminal.ring = ring;
@@ -78,7 +79,7 @@ impl Engine {
 
     fn tell_terminal(&mut self, id: SessionId, run: RunNumber) {
         let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
-        // A protocol tells more, and exactly.
+        // A protocol says more, and exactly.
         if live.taping.is_some() {
             return;
         }
@@ -86,7 +87,7 @@ impl Engine {
         self.of_run(id, run, RunEvent::Standing(standing));
     }
 
-    /// A program on a terminal may go on in another conversation of its vendor's: the session follows it.
+    /// A program on a terminal may switch to another vendor conversation: the session follows it.
     fn learn_from_file(&mut self, id: SessionId, run: RunNumber, vendor: String) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let preset = self.config.preset(&tracked.definition.agent);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 impl Engine {
-    /// The archived session that a name or the beginning of an id stands for; the latest of a name.
+    /// The archived session with this name or id prefix; if several have the name, the latest.
     pub(super) fn find_archived(&self, wanted: &str) -> Result<SessionId, WhyNot> {
         let archived = |tracked: &&Tracked| tracked.session.life().is_retired() && tracked.name == wanted;
         match self
@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
+    /// Brings a session back, parked. Checks its name in the same step, so two sessions cannot take it.
     pub(super) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) {
         if let Err(why) = self.restorable(id) {
             return reply.refuse(why);
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// A person brings it back without the parent that it had.
+    /// A person restores it without its former parent.
     fn forget_parent(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let definition = Arc::make_mut(&mut tracked.definition);
@@ -89,8 +89,8 @@ impl Engine {
         self.happened(id, &Event::Asked(Ask::Archive), &facts, None);
     }
 
-    /// Deletes an archived session for good, and says what that was. The record goes last: whatever is killed in
-    /// between is begun again.
+    /// Deletes an archived session for good and reports what was deleted. The record goes last, so a deletion
+    /// that is killed half-way is started again.
     pub(super) fn remove(&mut self, id: SessionId, by: Option<Arc<By>>, done: Removal) {
         if self.is_leaving(id) {
             return self.removing.push((id, by, done));
@@ -120,16 +120,16 @@ impl Engine {
         }
     }
 
-    /// Whether a session is archived while its shim is on its way out, which takes moments.
+    /// Whether a session is archived but its shim has not left yet, which takes moments.
     fn is_leaving(&self, id: SessionId) -> bool {
         let leaving =
             |tracked: &Tracked| tracked.session.state() == State::Archived && !self.at_rest(tracked);
         self.sessions.get(&id).is_some_and(|tracked| leaving(tracked))
     }
 
-    /// Removes what was to be removed and has come to rest.
+    /// Retries removals that waited for a shim to leave.
     pub(super) fn remove_what_rests(&mut self) {
-        // Those that do not rest yet are put back.
+        // Those not yet at rest queue themselves again.
         for (id, by, done) in std::mem::take(&mut self.removing) {
             self.remove(id, by, done);
         }
@@ -150,13 +150,13 @@ impl Engine {
         }
         let inbox = tracked.session.inbox();
         let (settled, failed) = inbox.settled();
-        // None has its turn: no run lives.
+        // No message has its turn, since no run lives.
         let messages = settled + failed + inbox.queued() as u64;
         let runs = tracked.session.runs().count;
         Ok(Removed { id: id.to_string(), name: name.clone(), messages, runs, bytes: 0 })
     }
 
-    /// The sessions that belong to this one.
+    /// The child sessions of this one.
     pub(super) fn children(&self, id: SessionId) -> impl Iterator<Item = &Tracked> {
         self.sessions
             .values()
@@ -186,7 +186,7 @@ impl Engine {
         orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
     }
 
-    /// The record of a session is gone; the values that it named go after it.
+    /// The record of a session has been deleted; the values file it named is deleted next.
     pub(super) fn forgotten(&mut self, Forgotten { removed, values, outcome, done }: Forgotten) {
         let committed = match outcome {
             Ok(committed) => committed,

@@ -1,22 +1,22 @@
-//! Who asked for what: an end that takes a while is told in the name of who asked for it.
+//! Who asked for what: an end that takes a while is attributed to its caller.
 
 use crate::engine::session::Tracked;
 use pinfold_core::decision::Answer;
 use pinfold_core::{Change, Decision, Record};
 use pinfold_store::Facts;
 
-/// What a decision means for what was asked for.
+/// What a decision means for a request that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// Nothing.
+    /// It has no bearing on the request.
     None,
-    /// It is on its way.
+    /// The request is under way.
     Next,
-    /// It is so, or cannot be.
+    /// The request is fulfilled, or cannot be.
     Last,
 }
 
-/// Notes who asked for what is under way, and names them in what comes of it.
+/// Notes who asked for what is under way, and names them in the facts that result.
 pub(super) fn in_whose_name(tracked: &mut Tracked, decision: &Decision, mut facts: Facts) -> Facts {
     if facts.by.is_some() {
         tracked.asked = facts.by.clone().filter(|_| decision.answer == Some(Answer::UnderWay)).map(Box::new);

@@ -1,5 +1,6 @@
-//! Attach: one command, decided by the core in one go. Whoever has no terminal yet is told how that stands whenever the
-//! session changes, until there is one or there will be none. The words for it are elsewhere.
+//! Attach: one command, decided by the core in one step. A client without a terminal yet is told where its
+//! attach stands whenever the session changes, until there is a terminal or there will be none. The wording
+//! is elsewhere.
 
 use super::Engine;
 use super::attaching::{
@@ -21,11 +22,11 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A shim that could not make its socket is told to once more after this: nothing says when it could.
+/// Delay before a shim that could not make its socket is told again: nothing reports when it could.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Asks the core, and keeps whoever asked where that has to wait for a terminal.
+    /// Asks the core, and keeps the client waiting if there is no terminal yet.
     pub(super) fn begin_attach(&mut self, id: SessionId, attach: Attach, reply: AttachReply) {
         let Some(tracked) = self.sessions.get_mut(&id) else {
             _ = reply.send(Err(NotAttached::Unable(WhyNot::Gone)));
@@ -36,7 +37,7 @@ impl Engine {
         let joins = joins(tracked, attach.read_only);
         let held = matches!(tracked.session.life(), Life::Held { .. });
         let there = held || tracked.session.has_guest();
-        // No run is ended for a terminal program that is not there.
+        // Never end a run for a terminal program that does not exist.
         if let (Joins::Takeover | Joins::Guest, false, Some(cause)) = (joins, there, attach.no_program) {
             let name = tracked.name.clone();
             _ = reply.send(Err(NotAttached::NoProgram { name, cause }));
@@ -71,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Counts somebody who has its terminal already, and leaves with it.
+    /// Counts a client that already has the terminal; it leaves with that terminal.
     pub(super) fn attach_again(&mut self, id: SessionId, attach: &Attach, reply: Reply) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return reply.refuse(WhyNot::Gone) };
         tracked.terminal = attach.size.unwrap_or(tracked.terminal);
@@ -84,7 +85,8 @@ impl Engine {
         self.happened(id, &event, &facts, Some(reply));
     }
 
-    /// Finds the terminal that is there for somebody who only looks at it: nothing is started, and nobody is counted.
+    /// Finds the existing terminal for a client that only watches: nothing is started, and the client is not
+    /// counted.
     pub(super) fn begin_look(&mut self, id: SessionId, consumer: ConsumerId, reply: AttachReply) {
         let Some(tracked) = self.sessions.get_mut(&id) else {
             _ = reply.send(Err(NotAttached::Unable(WhyNot::Gone)));
@@ -105,7 +107,7 @@ impl Engine {
         self.tell_attaching(id);
     }
 
-    /// Tells those who attach how that stands now.
+    /// Tells the clients that are attaching where that stands now.
     pub(super) fn tell_attaching(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.attaching.forget_gone();
@@ -139,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Somebody else's terminal program ended before this one had it: then it is its turn to ask.
+    /// Another client's terminal program ended before this client got it: now this client asks for its own.
     fn take_turn(&mut self, id: SessionId, consumer: ConsumerId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let Some(waiting) = tracked.attaching.of(consumer) else { return };
@@ -194,9 +196,9 @@ impl Engine {
     }
 }
 
-/// The way to a terminal that is there.
+/// Reaching a terminal that exists.
 impl Engine {
-    /// Looks for the socket of a terminal, unless somebody does.
+    /// Looks for the socket of a terminal, unless that is already under way.
     fn seek_socket(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let Some(shim) = &tracked.shim else { return };
@@ -229,7 +231,7 @@ impl Engine {
             for waiting in std::mem::take(&mut tracked.attaching.waiting) {
                 match tracked.session.reached(waiting.joins) {
                     Reached::Terminal(run) => {
-                        // Whoever is counted and told of a terminal leaves with it.
+                        // A counted client that was told of a terminal leaves with it.
                         let is = |(counted, _)| counted == waiting.consumer;
                         let counted = tracked.session.connected().any(is);
                         if let Some(live) = tracked.live(run).filter(|_| counted) {
@@ -249,7 +251,7 @@ impl Engine {
         self.tell_attaching(id);
     }
 
-    /// The socket was removed: its shim makes another, and says something after that.
+    /// The socket was removed: tells the shim to make another and to report afterwards.
     fn no_socket(&mut self, id: SessionId, link: LinkNumber) {
         if self.is_at(id, link, Door::Sought { told: false }) {
             self.tell_no_socket(id);
@@ -275,7 +277,7 @@ impl Engine {
         }
     }
 
-    /// A shim obeys in order: when it gives its sign of life it has made its socket, or cannot.
+    /// A shim obeys in order: when its sign of life arrives, it has made its socket or cannot.
     fn tell_to_listen(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.attaching.forget_gone();
@@ -301,7 +303,7 @@ impl Engine {
     }
 }
 
-/// What attaching to a session means.
+/// What attaching to a session does.
 fn joins(tracked: &Tracked, read_only: bool) -> Joins {
     let spec = tracked.session.spec();
     let held = matches!(tracked.session.life(), Life::Held { .. });
@@ -309,7 +311,7 @@ fn joins(tracked: &Tracked, read_only: bool) -> Joins {
     match spec.attach {
         _ if tracked.definition.pty => Joins::Terminal,
         _ if held => Joins::Takeover,
-        // Whoever only looks on starts nothing.
+        // A client that only watches starts nothing.
         Attaching::Join(_) if !read_only || tracked.session.has_guest() => Joins::Guest,
         Attaching::Join(_) => Joins::Output,
         Attaching::Takeover if takes_over => Joins::Takeover,

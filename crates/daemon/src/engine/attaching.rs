@@ -1,5 +1,5 @@
-//! Those who attach and are not there yet: what each asked for, what it is told, and where the way to a terminal is.
-//! Data only.
+//! Clients that are attaching: what each asked for, what it was told, and how far the search for the
+//! terminal's socket is. Data only.
 
 use super::session_view::{SessionView, Snapshot};
 use super::why_not::WhyNot;
@@ -14,89 +14,89 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
-/// How somebody wants to attach.
+/// A client's request to attach.
 pub(crate) struct Attach {
     pub(crate) consumer: ConsumerId,
-    /// The size that the next terminal shall have, where it is to have that of the one who attaches.
+    /// The size for the next terminal, if it is to match the client's.
     pub(crate) size: Option<Size>,
     pub(crate) urgent: bool,
     pub(crate) read_only: bool,
     pub(crate) by: Option<Arc<By>>,
-    /// Why the terminal program could not be started, where it was looked for in vain.
+    /// Why the terminal program cannot be started, if it was looked for and not found.
     pub(crate) no_program: Option<CannotStart>,
 }
 
-/// What somebody joined.
+/// What a client was attached to.
 pub(crate) enum Attached {
-    /// Its output is to be followed.
+    /// The session's output, to be followed.
     Output,
-    /// A terminal that is there, or comes: how that stands, from the first moment at which it is known.
+    /// A terminal that exists or is coming; reports where that stands, from the first moment it is known.
     Terminal(Standings),
 }
 
-/// Whoever waits to hear whether they are attached; it is durable then.
+/// The reply to an attach; sent once the attach is durable.
 pub(crate) type AttachReply = oneshot::Sender<Result<Attached, NotAttached>>;
 
-/// Tells how an attach stands, whenever that changes. It ends with a terminal, or with why there is none; where it ends
-/// with neither, the session is gone.
+/// Reports where an attach stands, whenever that changes. It ends with a terminal or with the reason there is
+/// none; if it ends with neither, the session is gone.
 pub(crate) type Standings = watch::Receiver<Option<Standing>>;
 
-/// How an attach stands.
+/// Where an attach stands.
 #[derive(Debug, Clone)]
 pub(crate) enum Standing {
     /// Something has to happen to the session first.
     Waits(Box<SessionView>),
-    /// There is a terminal, and the way to it was removed; its shim was told to make another.
+    /// There is a terminal, but its socket was removed; the shim was told to make another.
     NoSocket(Box<SessionView>),
-    /// There is a terminal.
+    /// The terminal can be reached.
     Ready { socket: PathBuf, run: RunNumber, guest: Option<u64> },
-    /// There is none.
+    /// There will be no terminal.
     Over(NotAttached),
 }
 
-/// Why somebody is not attached.
+/// Why a client is not attached.
 #[derive(Debug, Clone)]
 pub(crate) enum NotAttached {
-    /// It is not a matter of the session.
+    /// The reason lies outside the session.
     Unable(WhyNot),
-    /// The terminal program of the session that takes its run's place cannot be started.
+    /// The terminal program that would take the run's place cannot be started.
     NoProgram { name: String, cause: CannotStart },
     /// The session refuses, or does not go on by itself.
     Refused(Refusal, Box<SessionView>),
     /// The terminal program beside its run has ended, or could not be started.
     NoGuest(Option<GuestEnd>, Box<SessionView>),
-    /// Its shim is older than terminal programs beside a run.
+    /// Its shim predates guests.
     OldShim { name: String },
     /// The takeover ended without a terminal, in this way.
     NotTakenOver(Option<TakeoverEnd>, Box<SessionView>),
 }
 
-/// How a terminal program beside a run ended, and why it could not be started where it could not.
+/// How a guest ended; if it could not be started, why.
 #[derive(Debug, Clone)]
 pub(crate) struct GuestEnd {
     pub(crate) exit: Exit,
     pub(crate) text: Option<String>,
 }
 
-/// Something that an attach waited for.
+/// An event that an attach was waiting for.
 pub(crate) enum AttachNews {
-    /// The socket of this connection's shim was looked for.
+    /// The search for the socket of this link's shim has ended.
     SocketSought { link: LinkNumber, found: Option<PathBuf> },
-    /// A shim that could not make its socket has had time.
+    /// A shim that could not make its socket has had time to try again.
     SocketDue { link: LinkNumber },
-    /// Somebody whose turn it was asked for a takeover.
+    /// The takeover that a client asked for at its turn was answered.
     TurnAnswered { consumer: ConsumerId, answer: Result<Answer, WhyNot> },
 }
 
-/// Everybody who attaches to a session and is not there yet.
+/// All clients that are attaching to a session.
 #[derive(Debug, Default)]
 pub(crate) struct Attaching {
     pub(super) waiting: Vec<Waiting>,
-    /// The way to the terminal, of this connection's shim.
+    /// The link to the shim, and how far the search for its socket is.
     door: Option<(LinkNumber, Door)>,
 }
 
-/// Somebody who attaches.
+/// A client that is attaching.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(super) consumer: ConsumerId,
@@ -105,18 +105,18 @@ pub(crate) struct Waiting {
     pub(super) read_only: bool,
     pub(super) by: Option<Arc<By>>,
     pub(super) turn: Turn,
-    /// How a takeover ended since this one waits.
+    /// How a takeover ended since this client began to wait.
     pub(super) ended: Option<TakeoverEnd>,
-    /// How a guest ended since this one waits.
+    /// How a guest ended since this client began to wait.
     pub(super) guest: Option<GuestEnd>,
     pub(super) told: watch::Sender<Option<Standing>>,
-    /// How the session stood when this one was told to wait for it.
+    /// The session as it was when this client was last told to wait.
     pub(super) seen: Option<Snapshot>,
 }
 
 impl Waiting {
-    /// Notes how the session is that is waited for. It is news where the session stands otherwise than before; where it does
-    /// not, the words that are said again with the time are of how it is now.
+    /// Notes the state of the session that the client waits for. It is news only if that state differs from
+    /// before; otherwise only the view is replaced, so that words repeated later are up to date.
     pub(super) fn waits(&mut self, view: Box<SessionView>, now: Snapshot) {
         let news = self.seen.replace(now) != Some(now);
         self.told.send_if_modified(|standing| {
@@ -126,30 +126,30 @@ impl Waiting {
     }
 }
 
-/// Whose takeover somebody waits for.
+/// Whose takeover a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Somebody else's.
+    /// Another client's takeover.
     Others,
-    /// It has asked for its own, and has no answer yet.
+    /// It has asked for its own and has no answer yet.
     Asked,
-    /// Its own.
+    /// Its own takeover.
     Own,
 }
 
-/// How far the search for a shim's socket has come.
+/// How far the search for a shim's socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
-    /// It is looked for; whether the shim has been told to make it before.
+    /// Being looked for; `told` says whether the shim was already told to make it.
     Sought { told: bool },
-    /// It was not there: the shim was told to make it, and to give a sign of life after that.
+    /// Missing: the shim was told to make it and then give a sign of life.
     Told,
-    /// It was not there after that either: the shim is told again later.
+    /// Still missing after that: the shim is told again later.
     Later,
 }
 
 impl Attaching {
-    /// Forgets those who have gone.
+    /// Drops clients that have gone.
     pub(super) fn forget_gone(&mut self) {
         self.waiting.retain(|waiting| !waiting.told.is_closed());
     }
@@ -158,7 +158,7 @@ impl Attaching {
         self.waiting.iter_mut().find(|waiting| waiting.consumer == consumer)
     }
 
-    /// A takeover has ended: all who wait have waited for it.
+    /// A takeover has ended; every waiting client waited for it.
     pub(super) fn takeover_ended(&mut self, how: TakeoverEnd) {
         self.waiting.iter_mut().for_each(|waiting| waiting.ended = Some(how));
     }
@@ -168,14 +168,14 @@ impl Attaching {
         self.waiting.iter_mut().for_each(|waiting| waiting.guest = Some(how.clone()));
     }
 
-    /// Tells somebody how it ends.
+    /// Tells a client that its attach has ended, and why.
     pub(super) fn end(&mut self, consumer: ConsumerId, why: NotAttached) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.consumer == consumer) {
             self.waiting.swap_remove(at).told.send_replace(Some(Standing::Over(why)));
         }
     }
 
-    /// How far the search for the socket of this connection's shim has come.
+    /// How far the search for the socket of this link's shim is.
     pub(super) fn door(&self, link: LinkNumber) -> Option<Door> {
         self.door.filter(|(of, _)| *of == link).map(|(_, door)| door)
     }

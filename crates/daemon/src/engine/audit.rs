@@ -1,4 +1,4 @@
-//! What verbs wrote down while they ended runs or locks by themselves: taken into the events.
+//! Records that verbs wrote while they ended runs or locks without a daemon: taken into the events.
 
 use super::Engine;
 use crate::engine::input::Input;
@@ -14,18 +14,19 @@ use tracing::warn;
 pub(super) enum Audit {
     #[default]
     No,
-    /// They are; whether more were asked for meanwhile, and who is told when they are there.
+    /// They are; whether more were asked for meanwhile, and who is told when they are durable.
     UnderWay { again: bool, waiting: Vec<oneshot::Sender<()>> },
 }
 
 impl Engine {
-    /// Takes in what verbs wrote down while no daemon was there.
+    /// Takes in what verbs wrote down while no daemon ran.
     ///
-    /// The file is read at once: a verb that is about to end a run has written that down before, and the end must not be
-    /// judged without it. It is short. Whoever has its lock is not waited for here: what it says of runs counts, and the
-    /// records are taken when it is free.
+    /// The file is short and is read at once: a verb that is about to end a run writes that down first, and
+    /// the end must not be judged without it. A holder of the file's lock is not waited for here: what the
+    /// file says of runs counts at once, and the records are taken when the lock is free.
     pub(crate) fn take_audit(&mut self) {
-        // Nobody appends while records are on their way to the disk: the file is locked until they are there.
+        // Verbs cannot append while records are on their way to the disk: the file stays locked until they
+        // are durable.
         if let Audit::UnderWay { again, .. } = &mut self.audit {
             *again = true;
             return;
@@ -48,7 +49,7 @@ impl Engine {
             self.note_unlocked(session, told);
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
-        // What cannot be recorded now stays where it is, and is taken when it can be.
+        // What cannot be recorded now stays in the file and is taken later.
         if self.ports.journal.trouble().holds_up() {
             return;
         }
@@ -61,7 +62,7 @@ impl Engine {
             {
                 warn!("the audit of verbs will be told twice: {errno}");
             }
-            // First the loop is told, then the file is free: what a verb writes next is read as something new.
+            // Tell the loop before the file is unlocked, so that what a verb writes next is read as new.
             handle.tell(Input::AuditStored { outcome });
             drop(left);
         };
@@ -79,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// Has one thread wait for whoever has the file.
+    /// Starts one thread that waits for the file's lock.
     fn take_audit_when_free(&mut self) {
         if self.audit_awaited.strong_count() > 0 {
             return;
@@ -87,7 +88,7 @@ impl Engine {
         let (path, handle, waits) = (self.home.audit(), self.handle.clone(), Arc::new(()));
         self.audit_awaited = Arc::downgrade(&waits);
         let then = move || {
-            // Whoever finds the file taken again has to be able to wait again.
+            // Dropped first, so that another wait can begin if the file is locked again.
             drop(waits);
             handle.tell(Input::Audited);
         };
@@ -106,7 +107,7 @@ impl Engine {
         waiting.into_iter().for_each(|done| self.tell_when_audited(done));
     }
 
-    /// Says when nothing that verbs wrote down is on its way to the disk any more.
+    /// Tells the caller when no records of verbs are on their way to the disk.
     pub(super) fn tell_when_audited(&mut self, done: oneshot::Sender<()>) {
         match &mut self.audit {
             Audit::UnderWay { waiting, .. } => waiting.push(done),
@@ -114,7 +115,8 @@ impl Engine {
         }
     }
 
-    /// Whose record it is: a run says it for certain, a name only if no other home has a session of that name.
+    /// Which session a record is about: a run id is certain, a name only if no other home has a session of
+    /// that name.
     fn session_of(&self, told: &Told) -> Option<SessionId> {
         let Some(run) = told.event.run else {
             return told.session.as_ref().and_then(|name| self.names.get(name)).copied();

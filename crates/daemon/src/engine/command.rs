@@ -1,4 +1,4 @@
-//! What may be asked of the engine beside what a session decides: each by its name.
+//! Commands for the engine that no session decides, each by its name.
 
 use super::Engine;
 use super::attaching::{Attach, AttachReply};
@@ -13,13 +13,13 @@ use pinfold_store::{Batch, Outcome, SessionId};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
-/// Somebody who waits for a session to be removed for good.
+/// The reply to a removal.
 pub(crate) type Removal = oneshot::Sender<Result<Removed, WhyNot>>;
 
-/// Whether a message that is waited for has its end before it.
+/// Whether a message that a client waits for still has its end ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsettled {
-    /// It is in the inbox: whoever waits for it hears of its end.
+    /// It is in the inbox: the client will hear of its end.
     Yes,
     /// The store has to be asked.
     Unknown,
@@ -32,43 +32,43 @@ impl Unsettled {
     }
 }
 
-/// Something that the engine is to do. Like everything that is read, it waits until every session was looked at.
+/// A command for the engine. Like every read, it waits until recovery has looked at every session.
 pub(crate) enum Command {
-    /// An archived session comes back.
+    /// Restore an archived session.
     Restore { id: SessionId, by: Option<Arc<By>>, reply: Reply },
-    /// A session gets another name.
+    /// Give a session another name.
     Rename { id: SessionId, name: String, by: Option<Arc<By>>, reply: Reply },
-    /// An archived session is deleted for good.
+    /// Delete an archived session for good.
     Remove { id: SessionId, by: Option<Arc<By>>, done: Removal },
-    /// Says when a message is done or has failed, and until then how its session stands.
+    /// Tell when a message is done or has failed, and until then how its session stands.
     AwaitMessage {
         id: SessionId,
         message: MessageId,
         settled: oneshot::Sender<()>,
         reply: oneshot::Sender<Option<(watch::Receiver<Snapshot>, Unsettled)>>,
     },
-    /// Somebody attaches. Whoever is told of a terminal leaves with it.
+    /// Attach a client. A client that is told of a terminal leaves with it.
     Attach { id: SessionId, attach: Box<Attach>, reply: AttachReply },
-    /// Somebody has the terminal of the present run already, is counted again, and leaves with it.
+    /// Count again a client that already has the terminal of the present run; it leaves with it.
     AttachAgain { id: SessionId, attach: Box<Attach>, reply: Reply },
-    /// Somebody looks at the terminal that is there, and is not counted.
+    /// Let a client watch the existing terminal without counting it.
     Look { id: SessionId, consumer: ConsumerId, reply: AttachReply },
-    /// What verbs wrote down is taken into the events; says when it is there.
+    /// Take what verbs wrote down into the events; tell when it is durable.
     TakeAudit { done: oneshot::Sender<()> },
-    /// Old records are forgotten.
+    /// Delete old records.
     Prune { batch: Batch, done: oneshot::Sender<Outcome> },
-    /// A person says that an account goes on; says whether it was held.
+    /// A person lets an account go on; replies whether it was held.
     ResumeAccount { account: String, reply: oneshot::Sender<bool> },
-    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
+    /// A burst is over: if nothing follows, return the memory it used to the kernel.
     RestSoon,
 }
 
 impl Command {
-    /// Whether its answer is a record: it is refused while nothing can be recorded.
+    /// Whether its answer is recorded: such a command is refused while nothing can be recorded.
     pub(super) fn is_recorded(&self) -> bool {
         match self {
             Command::Attach { .. } | Command::AttachAgain { .. } => true,
-            // Those look for themselves, or record nothing.
+            // These check for themselves, or record nothing.
             Command::Restore { .. }
             | Command::Rename { .. }
             | Command::Remove { .. }

@@ -1,4 +1,5 @@
-//! The daemon's own end: agents are stopped, what does not answer is ended, and what cannot be ended is named.
+//! The end of the daemon: agents are stopped, those that do not answer are killed, and those that cannot be
+//! killed are named.
 
 use super::unended::NO_ANSWER;
 use super::{Closing, Engine};
@@ -15,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
-/// What is left of a run whose shim was ended is seen to be gone within this, unless something is wrong.
+/// What is left of a run whose shim was killed is gone within this time, unless something is wrong.
 const SETTLES: Duration = Duration::from_secs(3);
-/// So often a tree that does not come to rest is ended again, before it is left behind.
+/// How often a tree that does not end is killed again before it is left.
 const ENDINGS: u32 = 2;
 
 impl Engine {
@@ -36,7 +37,7 @@ impl Engine {
         if agents == Agents::Stopped {
             match self.damaged.is_empty() {
                 true => self.end_strangers(),
-                // Its shim listens from a moment after it was let go: what is found then is ended.
+                // Its shim listens a moment after the daemon let it go: what is found then is ended.
                 false => self.look_for_strangers(),
             }
             let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
@@ -47,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
+    /// Asks a session to come to rest; one that recovery has not looked at yet is asked after that.
     pub(super) fn ask_down(&mut self, id: SessionId) {
         let by = self.closed_by.as_ref().map(|by| by.words());
         let (event, facts) = (Box::new(Event::DownAsked), Box::new(Facts { by, ..Facts::default() }));
@@ -60,7 +61,7 @@ impl Engine {
         else {
             return;
         };
-        // Somebody who was in the way before had that time already.
+        // A run that was already unended has had that time.
         let grace = match tracked.session.unended() {
             Some(_) => Duration::ZERO,
             None => tracked.session.spec().policy.stop_grace,
@@ -81,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// Sees to the end of a run that has had long enough, as soon as it is known who is in its way.
+    /// Ends a run that has had long enough, as soon as it is known what is in the way.
     pub(super) fn see_to_end(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.farewell.overdue) else {
             return;
@@ -91,9 +92,9 @@ impl Engine {
             return;
         }
         match (tracked.session.unended(), &tracked.shim) {
-            // Its shim goes on with it, holds the lock, and writes the end down; the next daemon finds both.
+            // Its shim keeps it, holds the lock, and records the end; the next daemon finds both.
             (Some(by @ Unended::Survivors { .. }), Some(_)) => tracked.farewell.left = Some(by.clone()),
-            // The stop is watched: whoever is in its way is said within its own time.
+            // The stop is watched: what is in its way is reported in due time.
             (None, Some(_)) => return,
             (Some(_), _) | (None, None) => self.end_mute(id),
         }
@@ -102,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// A shim that does not answer cannot be asked: it is ended with its tree.
+    /// A shim that does not answer cannot be asked: it is killed with its tree.
     fn end_mute(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         warn!(session = tracked.name, "its shim does not answer: its tree is ended");
@@ -124,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// Whether nothing of a session is under way any more, so that the daemon may go.
+    /// Whether nothing of a session is under way, so that the daemon may exit.
     pub(super) fn at_rest(&self, tracked: &Tracked) -> bool {
         !self.early.contains_key(&tracked.id) && tracked.at_rest(self.health.holds_up())
     }
@@ -141,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// The last event, and the answer to whoever asked for the end.
+    /// Writes the last event and answers the clients that asked for the end.
     pub(super) fn say_goodbye(&mut self) {
         crash::point("down.unsaid");
         let left: Vec<Left> = self.sessions.values().filter_map(|tracked| self.left(tracked)).collect();
@@ -155,8 +156,8 @@ impl Engine {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
         }
         batch.event(event);
-        // The loop has ended, and whoever asked for that hears of it only now: here it may wait. What cannot be written
-        // now is not waited for: the next daemon finds it in the exit records.
+        // The loop has ended, and the clients hear of it only now: blocking is fine here. If it cannot be
+        // written now, it is not waited for: the next daemon finds the ends in the exit records.
         if let Err(error) = self.ports.journal.commit_last(batch) {
             warn!("the last event was not written: {error}");
         }
@@ -168,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// A session that the daemon's end leaves behind although it was to stop.
+    /// A session that should have stopped and is still running when the daemon ends.
     fn left(&self, tracked: &Tracked) -> Option<Left> {
         let by = tracked.farewell.left.as_ref().filter(|_| !self.at_rest(tracked))?;
         Some(Left { session: tracked.name.clone(), why: by.to_string(), pids: by.pids() })

@@ -1,4 +1,4 @@
-//! What follows from a decision, and when: nothing of it before the decision is durable.
+//! What follows from a decision, and when: nothing before the decision is durable.
 
 use super::Engine;
 use crate::crash;
@@ -17,17 +17,17 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::debug;
 
-/// Who brings about what follows from a decision.
+/// Who carries out what follows from a decision.
 enum Effect {
-    /// The store's thread gives this order the moment the decision is durable; it is all that follows, and the loop has
-    /// nothing left to do for it. A restart is faster so by one turn of the loop.
+    /// The store's thread sends this order as soon as the decision is durable. It is all that follows, so the
+    /// loop has nothing left to do, which saves a restart one turn of the loop.
     WithCommit(Order),
-    /// The loop does these, once it has heard that the decision is durable.
+    /// The loop does these once it has heard that the decision is durable.
     After(Deeds),
 }
 
 impl Effect {
-    /// What goes along with the commit, and what the loop does after it.
+    /// Splits it into what goes with the commit and what the loop does afterwards.
     fn parted(self) -> (Option<Order>, Deeds) {
         match self {
             Effect::WithCommit(order) => (Some(order), Deeds::default()),
@@ -37,7 +37,7 @@ impl Effect {
 }
 
 impl Engine {
-    /// Asks the core.
+    /// Asks the core for a decision.
     pub(super) fn decide(&mut self, id: SessionId, event: &Event, now: Now) -> Option<Decision> {
         let tracked = self.sessions.get_mut(&id)?;
         #[cfg(test)]
@@ -53,7 +53,7 @@ impl Engine {
         Some(decision)
     }
 
-    /// Sends a decision to the disk where it has to be there, and keeps what follows from it until it is.
+    /// Commits a decision if it has to be durable, and keeps what follows from it until it is.
     pub(super) fn keep(
         &mut self,
         id: SessionId,
@@ -101,7 +101,7 @@ impl Engine {
 
     fn effect(&mut self, id: SessionId, decision: &mut Decision, durable: bool) -> Effect {
         let settles = exit_in(decision);
-        // What is gathered has its commit later.
+        // Gathered decisions are committed later.
         let order = if durable && self.gathered.is_none() { self.order(id, decision, settles) } else { None };
         match order {
             Some(order) => Effect::WithCommit(order),
@@ -136,7 +136,7 @@ impl Engine {
         self.ports.journal.commit(batch, order, Box::new(told));
     }
 
-    /// Forgets old records. Whoever follows events hears of one that tells of it; the rest is for whoever asked.
+    /// Deletes old records. Followers of events hear of one event about it; the rest is for the caller.
     pub(super) fn commit_pruning(&self, batch: Batch, done: oneshot::Sender<Outcome>) {
         let handle = self.handle.clone();
         let told = move |outcome: Outcome| {
@@ -159,12 +159,13 @@ impl Engine {
                 self.last_event.send_replace(committed.seqs.end - 1);
             }
             Ok(_) => {}
-            // It was on its way when the session began again, and failed with the one before it.
+            // It was being committed when the session began again, and failed with the one before it.
             Err(_) if of_before => return,
             Err(error) => return self.not_durable(id, &error),
         }
         crash::point("commit.after");
-        // A batch of events alone builds on nothing, and is durable all the same: nothing follows from it any more.
+        // A batch of events alone depends on nothing and is durable all the same, but nothing follows from it
+        // any more.
         if of_before {
             return;
         }
@@ -180,7 +181,7 @@ impl Engine {
         self.drain(id);
     }
 
-    /// Acts on every decision that is durable, in order.
+    /// Acts on every durable decision, in order.
     fn drain(&mut self, id: SessionId) {
         loop {
             let Some(tracked) = self.sessions.get_mut(&id) else { return };
@@ -198,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Tells everybody who waits for a decision, and does what follows from it: it is durable.
+    /// Tells everyone who waits for a durable decision, and does what follows from it.
     fn act_on(&mut self, id: SessionId, pending: Pending) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         self.feed.publish(id, &tracked.seen, pending.snapshot, pending.news);
@@ -225,9 +226,9 @@ impl Engine {
     }
 }
 
-/// What is recorded is a change of the session; what is not is about the run under way.
+/// A recorded decision is a change of the session; any other is about the live run.
 fn news_of(decision: &Decision, durable: bool) -> News {
-    // What it is kept from is part of its state, and stored with its account.
+    // A hold is part of the session's state, although it is stored with its account.
     let held = decision.changes.iter().any(|change| matches!(change, Change::Hold(_)));
     match (durable || held, decision.changes.is_empty()) {
         (true, _) => News::Change,
@@ -236,7 +237,7 @@ fn news_of(decision: &Decision, durable: bool) -> News {
     }
 }
 
-/// How a guest ended with a decision.
+/// How a guest ended, if the decision says so.
 fn guest_end_in(decision: &Decision) -> Option<GuestEnd> {
     decision.changes.iter().find_map(|change| {
         let Change::Record(Record::GuestEnded { exit, text, .. }) = change else { return None };
@@ -244,7 +245,7 @@ fn guest_end_in(decision: &Decision) -> Option<GuestEnd> {
     })
 }
 
-/// How a takeover ended with a decision.
+/// How a takeover ended, if the decision says so.
 fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
     decision.changes.iter().find_map(|change| {
         if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }
@@ -263,7 +264,7 @@ fn settled_in(decision: &Decision) -> Vec<MessageId> {
     decision.changes.iter().filter_map(settled).collect()
 }
 
-/// The run whose end a decision settles, or whose start came to nothing.
+/// The run whose end this decision settles, or whose start failed.
 fn exit_in(decision: &Decision) -> Option<RunNumber> {
     let exit = |change: &Change| {
         if let Change::Record(Record::RunExited(exited)) = change {

@@ -1,8 +1,8 @@
-//! What becomes of a batch that did not become durable.
+//! What happens to a batch that did not become durable.
 //!
-//! A disk that does not take it is waited for by the writer, and told as a trouble (`health.rs`). A batch that contradicts
-//! what is stored is a fault of ours, or somebody wrote beside us: its session begins again from what is stored, as it
-//! would with a new daemon. All the others go on.
+//! If the disk does not take it, the writer waits and reports a trouble (`health.rs`). A batch that
+//! contradicts what is stored is our bug, or another program wrote to the database: its session begins again
+//! from what is stored, as it would with a new daemon. All other sessions go on.
 
 use super::{Engine, GoesOn, WhyNot};
 use crate::engine::feed::News;
@@ -16,7 +16,7 @@ use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Troub
 use std::time::Duration;
 use tracing::error;
 
-/// What contradicts itself so often does so for ever.
+/// After this many contradictions in a row another attempt would fail too.
 const BEGINNINGS: u32 = 3;
 
 impl Engine {
@@ -25,7 +25,8 @@ impl Engine {
         match error {
             _ if taken_back => {}
             CommitError::WriterGone => self.troubled(Trouble::Ended),
-            // It was not to wait for the disk, or the store is being closed; what is wrong was told as a trouble.
+            // It was not to wait for the disk, or the store is being closed; the cause was reported as a
+            // trouble.
             CommitError::StorageFull { .. }
             | CommitError::StorageFailed { .. }
             | CommitError::Damaged { .. }
@@ -47,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Takes a new session back that could not be recorded; whether it was one.
+    /// Takes back a new session that could not be recorded; returns whether it was one.
     fn take_back(&mut self, id: SessionId, error: &CommitError) -> bool {
         if !self.sessions.get(&id).is_some_and(|tracked| tracked.unborn) {
             return false;
@@ -64,7 +65,7 @@ impl Engine {
         true
     }
 
-    /// Takes a session out of memory; its shim listens for the next daemon then.
+    /// Drops a session from memory; its shim then listens for the next daemon.
     fn let_go(&mut self, id: SessionId) -> Option<Box<Tracked>> {
         let tracked = self.sessions.remove(&id)?;
         self.names.retain(|_, owner| *owner != id);
@@ -76,12 +77,13 @@ impl Engine {
         Some(tracked)
     }
 
-    /// What is in memory has not happened: the session begins again from what is stored and what is there of it.
+    /// What is in memory has not happened: the session begins again from what is stored and what is found of
+    /// it.
     fn begin_again(&mut self, id: SessionId, error: &CommitError) {
-        // What came before the session was looked at waits for the look that is ordered now.
+        // Inputs that arrived before recovery had looked at the session wait for the look ordered now.
         let early = self.early.remove(&id).unwrap_or_default();
         let Some(mut old) = self.let_go(id) else { return };
-        // The connection ends here; whoever takes the session up next is let in.
+        // This link ends here, so that the shim accepts the next one.
         old.shim = None;
         let problem = crate::error_chain::chain(error);
         error!(session = old.name, %id, "it contradicts what is stored: {problem}");
@@ -95,7 +97,8 @@ impl Engine {
         self.go_on_from(id, *old, &problem);
     }
 
-    /// Reads a session from the store, unless that was done too often; what is wrong with it, where that is known.
+    /// Reads a session from the store, unless that was done too often; the error says what is wrong with it,
+    /// if known.
     fn read_again(&mut self, id: SessionId, beginnings: u32) -> Result<(), Option<String>> {
         if beginnings >= BEGINNINGS {
             return Err(None);
@@ -110,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// Hands over what is not stored: who waits, who is connected, and what is still on its way to the disk.
+    /// Hands over what is not stored: who waits, who is connected, and what is still being committed.
     fn go_on_from(&mut self, id: SessionId, mut old: Tracked, problem: &str) {
         let again = self.sessions.contains_key(&id);
         let name = old.name.clone();

@@ -1,23 +1,23 @@
-//! The numbers of changes: which session changed last, in the order in which that became durable.
+//! The numbers of changes: which session changed last, in the order in which changes became durable.
 //!
-//! Of each session only its latest change is kept, so whoever reads from a number on gets every session that changed
-//! since once, as it is now, and the room that this takes does not grow with time. Sessions that were removed are
-//! remembered up to a limit; whoever has not read for longer than that begins with a snapshot.
+//! Only the latest change of each session is kept. A client that reads from a number on gets every session
+//! that changed since once, as it is now, and memory use does not grow with time. Removed sessions are
+//! remembered up to a limit; a client that has not read for longer than that starts with a snapshot.
 
 use super::session_view::Snapshot;
 use pinfold_store::SessionId;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// So many removed sessions are remembered: more than anybody removes between two looks.
+/// How many removed sessions are remembered: more than anyone removes between two reads.
 const MOST_REMOVED: usize = 1024;
 
-/// What became of a session.
+/// What happened to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Became {
     /// Something about it is different.
     Changed,
-    /// It was removed; what it was called.
+    /// It was removed; its former name.
     Removed(String),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Numbers {
     of: BTreeMap<SessionId, u64>,
     in_order: BTreeMap<u64, (SessionId, Became)>,
     removed: usize,
-    /// Something up to this number has been forgotten.
+    /// Changes up to this number may have been forgotten.
     forgotten: u64,
 }
 
@@ -45,7 +45,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Gives the change of a session its number.
+    /// Gives a change of a session its number.
     pub(crate) fn note(&mut self, id: SessionId, became: Became) {
         let number = self.latest() + 1;
         if let Some(before) = self.of.insert(id, number) {
@@ -76,12 +76,13 @@ impl Numbers {
         *self.latest.borrow()
     }
 
-    /// Tells the number of the latest change, whenever there is one.
+    /// A watch on the number of the latest change.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.latest.subscribe()
     }
 
-    /// The changes after a number, in order; nothing where they are not known any more, or the number is from nowhere.
+    /// The changes after a number, in order; `None` if they are no longer known or the number was never
+    /// given.
     pub(crate) fn after(&self, number: u64) -> Option<impl Iterator<Item = (u64, SessionId, &Became)>> {
         if number < self.forgotten || number > self.latest() {
             return None;
@@ -91,29 +92,29 @@ impl Numbers {
     }
 }
 
-/// What is told to those who show sessions, or wait for them.
+/// What is published to clients that show sessions or wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
     /// Changes that are durable.
     pub(crate) changes: Numbers,
-    /// What is measured or said of runs under way, which is not stored.
+    /// What is measured or reported of live runs and not stored.
     pub(crate) live: Numbers,
 }
 
-/// How much a decision is news of.
+/// What a decision changes for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     /// A change of the session.
     Change,
-    /// Something about the run under way.
+    /// Something about the live run.
     Live,
     /// Nothing that is shown.
     Nothing,
 }
 
 impl Feed {
-    /// Tells those who watch one session how it stands, and gives that its number for those who read of all: in one
-    /// step, so that both hear of the same changes in the same order.
+    /// Tells those who watch one session how it stands and numbers the change for those who read all
+    /// sessions: in one step, so that both hear of the same changes in the same order.
     pub(crate) fn publish(
         &mut self,
         id: SessionId,
@@ -133,7 +134,7 @@ impl Feed {
         }
     }
 
-    /// A session is not there any more.
+    /// A session was removed.
     pub(crate) fn removed(&mut self, id: SessionId, name: &str) {
         self.changes.note(id, Became::Removed(name.to_owned()));
     }

@@ -1,10 +1,11 @@
-//! Runs with a tape: what their agents print is read, folded, and told to the core; how far that went is stored with what
-//! came of it. `docs/design/014-tape.md` has the reasons.
+//! Runs with a tape: what their agents print is read, folded, and passed to the core; how far that went is
+//! stored with what came of it. `docs/design/014-tape.md` has the reasons.
 //!
-//! All that one stretch of a tape leads to goes to the disk in one batch, with the cursor. Where nothing comes of it, the
-//! cursor waits for the next batch of the session, or for the sweep. So what is stored never knows more than what was told to
-//! the core, and a daemon that goes on from it hears everything once. A batch that fails throws the session away, its fold
-//! included, and it begins again from the stored cursor (`failed.rs`).
+//! Everything one stretch of a tape leads to is committed in one batch, with the cursor. If it leads to
+//! nothing, the cursor waits for the session's next batch or for the sweep. So what is stored never knows
+//! more than the core was told, and a daemon that resumes from it hears everything once. A batch that fails
+//! discards the session together with its fold, and the session begins again from the stored cursor
+//! (`failed.rs`).
 
 use super::Engine;
 use crate::crash;
@@ -27,11 +28,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// Cursors of sessions from which nothing came are looked at so often.
+/// How often cursors are stored for sessions whose output led to nothing.
 const SWEEP: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// The tape of the run that lives, if it has one.
+    /// The tape of the live run, if it has one.
     pub(super) fn taping(&mut self, id: SessionId) -> Option<&mut Taping> {
         self.sessions.get_mut(&id)?.run.as_mut()?.taping.as_deref_mut()
     }
@@ -40,7 +41,7 @@ impl Engine {
         self.taping(id).filter(|taping| taping.fold.run() == run)
     }
 
-    /// Begins to fold the tape of a run that was just decided. Its cursor belongs into the same batch.
+    /// Begins to fold the tape of a run that was just decided. Its cursor belongs in the same batch.
     pub(super) fn begin_fold(&mut self, id: SessionId, run: RunNumber) {
         let now = self.ports.clock.boot();
         let alone = self.alone.is_some();
@@ -56,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// Takes the fold of a run up that an earlier daemon, or this one before it failed, had begun.
+    /// Resumes the fold of a run that an earlier daemon had begun, or this one before a failure.
     pub(super) fn resume_fold(&mut self, id: SessionId) {
         let now = self.ports.clock.boot();
         let stored = self.ports.journal.cursor(id);
@@ -71,7 +72,7 @@ impl Engine {
         let floor = tracked.floor;
         let taping = match &stored {
             Ok(Some(cursor)) if cursor.run == run => Taping::resume(run, &cursor.state, floor, now),
-            // It was decided with a change of its definition, and nothing of it was stored since.
+            // The run was decided with a change of its definition, and nothing of it has been stored since.
             Ok(_) => {
                 let (fold, first) = Fold::begin(run, setup(tracked));
                 Taping::begin(fold, first, floor, now)
@@ -87,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// The agent of a run has started: what was known before counts now.
+    /// The agent of a run has started: what was learned before counts now.
     pub(super) fn fold_started(&mut self, id: SessionId, run: RunNumber) {
         let Some(taping) = self.taping_of(id, run) else { return };
         let first = std::mem::take(&mut taping.first);
@@ -95,7 +96,7 @@ impl Engine {
         self.speak(id);
     }
 
-    /// What a shim says of a tape.
+    /// Handles a shim's report about a tape.
     pub(super) fn taped(&mut self, id: SessionId, report: TapeReport) {
         match report {
             TapeReport::Grown { run, end } => {
@@ -123,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// The agent's input took everything up to this number.
+    /// Notes that the agent's input took everything up to this number.
     fn note_written(&mut self, id: SessionId, run: RunNumber, number: u64) {
         let now = self.ports.clock.boot();
         let Some(taping) = self.taping_of(id, run) else { return };
@@ -134,7 +135,7 @@ impl Engine {
         }
     }
 
-    /// Reads all that a tape has, from where it was read before: it may have more than was told.
+    /// Reads all of a tape from where reading stopped: it may have more than was reported.
     pub(super) fn read_all(&mut self, id: SessionId) {
         if let Some(taping) = self.taping(id) {
             taping.told = None;
@@ -142,7 +143,7 @@ impl Engine {
         self.read_on(id);
     }
 
-    /// Reads what a tape has, from where it was read before; up to the end that was told last, if that is all that is wanted.
+    /// Reads a tape from where reading stopped, up to the end last reported if no more is wanted.
     fn read_on(&mut self, id: SessionId) {
         let folder = self.home.tape(id);
         let Some(taping) = self.taping(id) else { return };
@@ -233,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Has everything that is decided of a session meanwhile become durable together, with its cursor.
+    /// Runs `decide` and commits everything it decides for a session together with its cursor.
     pub(super) fn gather(&mut self, id: SessionId, decide: impl FnOnce(&mut Engine)) {
         if self.gathered.is_some() {
             return decide(self);
@@ -257,7 +258,7 @@ impl Engine {
         self.commit(Some(id), batch);
     }
 
-    /// Adds how far the tape of a session is folded to a batch of it, where that has changed.
+    /// Adds to a batch how far the tape of its session is folded, if that has changed.
     pub(super) fn note_cursor(&mut self, id: SessionId, batch: &mut Batch) -> Option<Noted> {
         let tracked = self.sessions.get_mut(&id)?;
         if let Some((cursor, noted)) = tracked.parting.take() {
@@ -272,7 +273,8 @@ impl Engine {
         Some(noted)
     }
 
-    /// Stores how far the tape of a session is folded, by itself: something is to be said because of it.
+    /// Stores how far the tape of a session is folded, on its own: something is about to be written because
+    /// of it.
     pub(super) fn store_fold(&mut self, id: SessionId) {
         let mut batch = Batch::new();
         let Some(noted) = self.note_cursor(id, &mut batch) else { return };
@@ -285,7 +287,7 @@ impl Engine {
         self.commit(Some(id), batch);
     }
 
-    /// A cursor is durable: what is below it need not be kept.
+    /// A cursor is durable: what is before it need not be kept.
     pub(super) fn heard(&mut self, id: SessionId, noted: Noted) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.floor = tracked.floor.max(noted.to);
@@ -293,7 +295,7 @@ impl Engine {
         self.say_heard(id, noted.run);
     }
 
-    /// Tells the shim what of the tape need not be kept.
+    /// Tells the shim which part of the tape need not be kept.
     fn say_heard(&self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         if let Some(shim) = tracked.shim.as_ref().filter(|shim| shim.can.tape) {
@@ -310,7 +312,7 @@ impl Engine {
         }
     }
 
-    /// Stores the cursors that are far behind, all of them in one batch.
+    /// Stores all cursors that are far behind, in one batch.
     pub(super) fn sweep(&mut self, now: Boot) {
         if self.sweep_at.is_none_or(|at| at > now) {
             return;
@@ -320,7 +322,7 @@ impl Engine {
             let Some(tracked) = self.sessions.get(&id) else { continue };
             let taping = tracked.run.as_ref().and_then(|run| run.taping.as_deref());
             let Some(taping) = taping.filter(|taping| taping.changed.is_some()) else { continue };
-            // What was heard before is on its way to the disk: it goes first.
+            // What was heard before is still being committed: that goes first.
             if tracked.reloaded
                 || tracked.pending.iter().any(|pending| !pending.durable)
                 || !taping.is_behind(now)
@@ -356,7 +358,7 @@ impl Engine {
         self.committed(None, outcome);
     }
 
-    /// Keeps an end until the rest of the tape was folded; whether it has to be.
+    /// Defers an end until the rest of the tape has been folded; returns whether that is needed.
     pub(super) fn ends_later(&mut self, id: SessionId, run: RunNumber, end: Judgement) -> bool {
         let Some(taping) = self.taping_of(id, run) else { return false };
         taping.end = Some(end);
@@ -364,7 +366,8 @@ impl Engine {
         true
     }
 
-    /// Keeps what was found of a session until the tape was folded; whether it has to be.
+    /// Defers what recovery found of a session until the tape has been folded; returns it if that is not
+    /// needed.
     pub(super) fn seen_later(&mut self, id: SessionId, seen: Box<Seen>) -> Option<Box<Seen>> {
         match self.taping(id) {
             None => Some(seen),
@@ -376,7 +379,8 @@ impl Engine {
         }
     }
 
-    /// Judges an end that waits, once the fold is at the end of the tape: of what there is, or of what the end says.
+    /// Judges a deferred end once the fold has reached the end of the tape: the present one, or the one the
+    /// end names.
     fn judge(&mut self, id: SessionId, at_end: bool) {
         let Some(taping) = self.taping(id) else { return };
         let (run, to) = (taping.fold.run(), taping.fold.to());
@@ -418,7 +422,7 @@ impl Engine {
         if let Some((_, ended)) = seen.world.exits.iter_mut().find(|(ended, _)| *ended == run) {
             let read = self.fold_exit(id, run, None, ended.exit);
             ended.recognised = ended.recognised.or(self.gave_up(id, run));
-            // A tape that lost its end with the power does not show what was said there.
+            // A tape that lost its last part in a power failure does not show what was written there.
             ended.read = if seen.world.machine == Machine::Same { read } else { Read::Maybe };
         }
         self.observed_now(id, *seen);
@@ -429,7 +433,7 @@ impl Engine {
         self.speak(id);
     }
 
-    /// Lets the fold know of the end of its run, and says whether the message of its turn may have been read.
+    /// Tells the fold that its run has ended; returns whether the message of its turn may have been read.
     fn fold_exit(&mut self, id: SessionId, run: RunNumber, tape: Option<TapeEnd>, exit: Exit) -> Read {
         if let Some(tape) = tape {
             self.note_written(id, run, tape.said.written.0);
@@ -449,48 +453,48 @@ impl Engine {
         let whole = tape.is_none_or(|tape| taping.fold.to() >= tape.end.0) && !taping.fold.is_unknown();
         let never = turn.is_some_and(|turn| !said(turn.delivery)) && whole;
         if taping.changed.is_some() {
-            // It goes with the end, which takes the fold away.
+            // It goes with the end, which removes the fold.
             tracked.parting = Some(taping.cursor(id, floor));
         }
         if never { Read::Never } else { Read::Maybe }
     }
 
-    /// A shim has said welcome: it takes nothing as heard that it is not told of.
+    /// A shim has said welcome: it treats nothing as heard unless told.
     pub(super) fn tell_heard(&self, id: SessionId) {
         if let Some(tracked) = self.sessions.get(&id) {
             self.say_heard(id, tracked.session.runs().last);
         }
     }
 
-    /// The end of a run, or its shim's: the tape is not read any more.
+    /// The run or its shim has ended: its tape is not read any more.
     pub(super) fn forget_tape(&self, id: SessionId) {
         self.ports.tapes.forget(id);
     }
 
-    /// How many tapes live.
+    /// How many live runs have a tape.
     pub(super) fn tapes(&self) -> u64 {
         let has = |tracked: &Tracked| tracked.run.as_ref().is_some_and(|run| run.taping.is_some());
         self.sessions.values().filter(|tracked| has(tracked)).count() as u64
     }
 
-    /// Judges the end of a run with a tape that nobody wrote down.
+    /// Judges the end of a run with a tape whose end was not recorded.
     pub(super) fn lost_later(&mut self, id: SessionId, run: RunNumber) -> bool {
         self.ends_later(id, run, Judgement::Lost)
     }
 
-    /// Judges the end of a run with a tape that its shim wrote down.
+    /// Judges the end of a run with a tape whose end the shim recorded.
     pub(super) fn exited_later(&mut self, id: SessionId, exited: &Exited, shim: Shim) -> bool {
         self.ends_later(id, exited.run, Judgement::Exited { exited: Box::new(exited.clone()), shim })
     }
 }
 
-/// Whose doing the end of the run that lives is.
+/// Whether the live run ends by itself or because of us.
 fn ended_by(tracked: &Tracked) -> EndedBy {
     let stopping = matches!(tracked.session.life(), Life::Stopping { .. });
     if stopping || tracked.session.is_interrupted() { EndedBy::Us } else { EndedBy::Itself }
 }
 
-/// Whether the run that lives, if one does, has no terminal.
+/// Whether the live run, if there is one, has no terminal.
 fn is_headless(life: &Life) -> bool {
     match life {
         Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => *purpose == Purpose::Headless,
@@ -505,7 +509,7 @@ fn is_headless(life: &Life) -> bool {
     }
 }
 
-/// What a run of a session is started with.
+/// The set-up with which a run of a session starts.
 fn setup(tracked: &Tracked) -> Setup {
     let definition = &tracked.definition;
     let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.clone());

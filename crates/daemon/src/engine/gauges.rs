@@ -8,7 +8,7 @@ use pinfold_core::{Change, Decision, Record, State};
 use pinfold_store::SessionId;
 
 impl Engine {
-    /// Counts the runs that a decision tells of.
+    /// Counts the runs that a decision reports.
     pub(super) fn count(&mut self, id: SessionId, decision: &Decision) {
         for change in &decision.changes {
             let Change::Record(record) = change else { continue };
@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Everything that is counted and measured.
+    /// All counters and gauges.
     pub(super) fn measured(&self) -> Vec<Metric> {
         let mut all = vec![self.sessions_by_state()];
         all.extend(self.metrics.counted());
@@ -112,7 +112,7 @@ impl Engine {
     }
 }
 
-/// What the daemon has in memory, in bytes.
+/// The daemon's resident memory in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,5 +1,5 @@
-//! What was given with `--env`: read when sessions are loaded, taken out of records of before, removed when no record
-//! names it.
+//! Values given with `--env`: read when sessions are loaded, moved out of old records, and deleted when no
+//! record names them.
 
 use super::{Engine, Fault};
 use crate::define::definition::Definition;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 impl Engine {
-    /// Reads what a session was given; says what is wrong with its file.
+    /// Reads the values of a session; the error says what is wrong with its file.
     pub(super) fn read_given(&self, definition: &mut Definition) -> Result<(), String> {
         let Some(file) = definition.env.file() else { return Ok(()) };
         let given = self.values.read(file);
@@ -17,7 +17,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings records and files together when all sessions are loaded. Before the loop begins: blocks.
+    /// Reconciles records and value files once all sessions are loaded. Blocks, so it runs before the loop
+    /// begins.
     pub(crate) fn settle_given(&mut self) -> Result<(), Fault> {
         self.take_apart()?;
         // A record that cannot be read may name any of them.
@@ -28,8 +29,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the values out of records of before. The database is then written anew: pages of before that are not in
-    /// use may have them still.
+    /// Moves the values out of old records. The database is then rewritten, since unused pages may still have
+    /// them.
     fn take_apart(&mut self) -> Result<(), Fault> {
         self.sessions
             .values_mut()
@@ -64,7 +65,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes the file of a definition that no record has.
+    /// Deletes the value file of a definition that no record has.
     pub(super) fn forget_given(&self, definition: &Definition) {
         if let Some(file) = definition.env.file() {
             self.ports.files.remove_values(self.values.clone(), file, Box::new(|()| {}));

@@ -1,7 +1,7 @@
-//! What the loop does while its store cannot be written, and what it says of a store that is damaged.
+//! What the loop does while its store cannot be written, and what it reports about a damaged store.
 //!
-//! Nothing that is not recorded is acknowledged. What was decided waits; what is new is refused at the door, with the
-//! reason; a stop acts first and is recorded later.
+//! Nothing is acknowledged before it is recorded. What was decided waits; new requests are refused on
+//! arrival, with the reason; a stop acts first and is recorded later.
 
 use super::{Engine, WhyNot};
 use crate::engine::feed::News;
@@ -17,11 +17,11 @@ use pinfold_store::{Batch, Facts, SessionId, Store, Trouble, Ulid};
 use std::sync::Arc;
 use tracing::{error, warn};
 
-/// How the store is, as far as is known.
+/// The state of the store, as far as it is known.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     trouble: Trouble,
-    /// What a look at all pages and checksums found.
+    /// What a check of all pages and checksums found.
     findings: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Health {
 }
 
 impl Engine {
-    /// Tells people and the loop what keeps the store from being written, or that nothing does.
+    /// Tells people and the loop what keeps the store from being written, or that nothing does any more.
     pub(super) fn troubled(&mut self, trouble: Trouble) {
         warn!("{trouble}");
         let recorded = !trouble.holds_up();
@@ -52,7 +52,8 @@ impl Engine {
             self.feed.note(tracked.id, News::Change);
             tracked.stops_first &= !recorded;
             if !recorded {
-                // Whoever waits hears why, and not nothing; what was decided is recorded as soon as it can be.
+                // Clients that wait are told why instead of nothing; what was decided is recorded as soon as
+                // possible.
                 let waiting = tracked.pending.iter_mut().filter(|pending| !pending.durable);
                 for (pending, reply) in
                     waiting.filter_map(|pending| Some((pending.answer.clone(), pending.reply.take()?)))
@@ -71,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Notes what a look at all of the store found.
+    /// Notes what a check of the whole store found.
     pub(super) fn checked(&mut self, findings: Vec<String>) {
         for finding in findings.iter().filter(|finding| !self.health.findings.contains(finding)) {
             error!("{finding}");
@@ -86,7 +87,7 @@ impl Engine {
         self.commit(None, batch);
     }
 
-    /// Refuses what cannot be recorded now: dropped, it is answered with the reason.
+    /// Refuses what cannot be recorded now: dropping it answers with the reason.
     pub(super) fn at_the_door(&self, input: Input) -> Option<Input> {
         let refused = match &input {
             Input::Post { .. } | Input::Create(_) => self.health.trouble != Trouble::None,
@@ -130,16 +131,16 @@ impl Engine {
             | Input::Note { .. }
             | Input::Down { .. } => false,
         };
-        // Another program that writes is gone in a moment: that is waited for.
+        // Another program that writes is done in a moment: that is waited for.
         (!refused || self.health.trouble == Trouble::Busy).then_some(input)
     }
 
-    /// The store, for a connection of one's own; none while its file has lost its name.
+    /// The store, for a separate connection; `None` while its file has lost its name.
     pub(super) fn readable(&self) -> Option<Store> {
         if let Trouble::Gone { .. } = self.health.trouble { None } else { Some(self.store.clone()) }
     }
 
-    /// Refuses what cannot be recorded now and does not come in by the door.
+    /// Refuses what cannot be recorded now, for requests that do not pass `at_the_door`.
     pub(super) fn can_record(&self) -> Result<(), WhyNot> {
         if self.holds_up() { Err(WhyNot::Unrecordable(self.health.trouble.clone())) } else { Ok(()) }
     }
@@ -148,8 +149,8 @@ impl Engine {
         self.health.holds_up()
     }
 
-    /// Something happened to a session. A stop that cannot be recorded is noted first, where there is room for it, and
-    /// happens then.
+    /// Something happened to a session. A stop that cannot be recorded is first noted in a file, if there is
+    /// room, and then carried out.
     pub(super) fn happened_now(
         &mut self,
         id: SessionId,
@@ -168,7 +169,7 @@ impl Engine {
         self.ports.files.note_stop(noted, Box::new(told));
     }
 
-    /// What was noted happens now. The disk may have got room meanwhile: then it is recorded like anything else.
+    /// Carries out a stop that was noted. If the disk has room again, it is recorded like anything else.
     pub(super) fn stop_noted(&mut self, id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded>) {
         if let Some(early) = self.early(id) {
             return early.push(Input::StopNoted { id, noted, stop });
@@ -185,7 +186,8 @@ impl Engine {
         self.happened(id, &stop.event, &stop.facts, stop.reply);
     }
 
-    /// Takes up the stops that acted and were not recorded: each run that was the last one then is to end, or has.
+    /// Takes up the stops that were carried out but not recorded: each run that was the last one then must
+    /// end, or has ended.
     pub(crate) fn stop_as_noted(&mut self) {
         let left = match self.ports.files.open_stops(self.home.stops()) {
             Ok(left) => left,
@@ -207,7 +209,7 @@ impl Engine {
         }
     }
 
-    /// Does now what ends a run of a session that stops first; everything else waits for its record.
+    /// Carries out now what ends a run of a session that stops first; everything else waits for its record.
     pub(super) fn act_first(
         &mut self,
         id: SessionId,
@@ -235,7 +237,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Nothing is said before what led to it is recorded, so an agent that would be asked to leave is told to.
+    /// Nothing is written to an agent before its cause is recorded, so an agent that would be asked to leave
+    /// is signalled instead.
     fn stop_without_words(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let (life, grace) = (tracked.session.life(), tracked.session.spec().policy.stop_grace);
@@ -273,7 +276,7 @@ fn ends_something(action: &Action) -> bool {
     }
 }
 
-/// What is said to those whose wish was on its way to the disk: it may still come true.
+/// The answer to a client whose request was being committed: it may still take effect.
 fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> WhyNot {
     let what = match answer {
         Some(Answer::Queued { message, .. }) => format!("message {} for `{session}`", Ulid::from(*message)),

@@ -1,7 +1,8 @@
-//! The locks of conversations of a vendor's that become known in a run: taken by the daemon, and handed to the living shim.
+//! Locks of vendor conversations that become known during a run: taken by the daemon, and handed to the
+//! living shim.
 //!
-//! The daemon keeps its own copy until the shim says that it holds the lock. If it dies in between, the lock is free
-//! for a moment, and the next daemon takes it again: the id is stored before.
+//! The daemon keeps its own copy until the shim says that it holds the lock. If the daemon dies in between,
+//! the lock is free for a moment, and the next daemon takes it again: the id is stored first.
 
 use super::Engine;
 use crate::crash;
@@ -19,7 +20,7 @@ use std::path::Path;
 use tracing::warn;
 
 impl Engine {
-    /// Takes the lock of a conversation for a run that lives.
+    /// Takes the lock of a conversation for a live run.
     pub(super) fn hold_vendor(&mut self, id: SessionId, run: RunNumber, vendor: &str) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         if tracked.session.live_run() != Some(run) || tracked.shim.as_ref().is_none_or(|shim| !shim.can.hold)
@@ -35,8 +36,8 @@ impl Engine {
         self.ports.locks.reserve(wanted, Box::new(told));
     }
 
-    /// Looks for the process that has the conversation which the vendor itself refused. The run ends meanwhile: whoever was found by
-    /// then is who it yields to.
+    /// Looks for the process that has the conversation, after the vendor refused it. The run ends meanwhile,
+    /// and the session waits for the process found by then.
     pub(super) fn seek_writer(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let definition = self.as_known(tracked);
@@ -71,8 +72,8 @@ impl Engine {
         let held = match result {
             Ok(held) => held,
             Err(Refused::Busy { holder, resource, run: of }) => {
-                // Our own shim has it since an earlier daemon: its record names the session, and this run of it. A session
-                // of another home may have the same name.
+                // Our own shim has held it since an earlier daemon: its record names the session and this
+                // run. A session of another home may have the same name.
                 let session = holder.as_ref().and_then(|holder| holder.session.as_deref());
                 let own = tracked.run_id(run).map(|run| run.to_string());
                 if session.is_none_or(|session| session == tracked.name) && (of.is_none() || of == own) {
@@ -101,8 +102,8 @@ impl Engine {
         crash::point("hold.sent");
     }
 
-    /// A vendor's own terminal program has ended: the last of its lines may name the conversation that it leaves, and the next
-    /// run goes on with that.
+    /// A vendor's own terminal program has ended: its last lines may name the conversation that it leaves,
+    /// and the next run continues that one.
     pub(super) fn note_left(&mut self, id: SessionId, run: RunNumber, output: &[String]) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let interactive = match tracked.session.life() {
@@ -126,10 +127,10 @@ impl Engine {
         }
     }
 
-    /// Its vendor does not know the conversation that it was to go on with. Nothing is lost with one of pinfold's own
-    /// choice that never answered: some vendors write down an id whose first turn failed, and then neither begin nor
-    /// resume it. Nor is anything with one that was begun in the vendor's terminal just before, if nothing was said in it: that
-    /// is not resumed either. The next run begins another one.
+    /// The vendor does not know the conversation that the run was to continue. Nothing is lost if pinfold
+    /// chose the id and it never answered: some vendors write down an id whose first turn failed, and then
+    /// neither begin nor resume it. Nor is anything lost if it was begun in the vendor's terminal just before
+    /// and nothing was said in it: that cannot be resumed either. The next run begins another one.
     pub(super) fn vendor_unknown(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let (answered, _) = tracked.session.inbox().settled();
@@ -145,7 +146,7 @@ impl Engine {
         self.of_run(id, run, RunEvent::VendorLeft { id: another });
     }
 
-    /// What the exit code of a run does not say: its agent was told to leave, because no handshake could be made with it.
+    /// What the exit code of a run does not say: its agent was told to leave because the handshake failed.
     pub(super) fn gave_up(&mut self, id: SessionId, run: RunNumber) -> Option<Recognised> {
         let taping = self.taping(id).filter(|taping| taping.fold.run() == run)?;
         Some(match taping.fold.gave_up()? {
@@ -155,7 +156,7 @@ impl Engine {
         })
     }
 
-    /// Whether a run was left by its conversation, because its vendor did not know it.
+    /// Whether a run gave up its conversation because the vendor did not know it.
     pub(super) fn begins_another(&mut self, id: SessionId, run: RunNumber) -> bool {
         let vendor = self.sessions.get(&id).and_then(|tracked| tracked.session.talk().vendor().cloned());
         let Some(vendor) = vendor.filter(|vendor| vendor.run == run) else { return false };
@@ -163,7 +164,7 @@ impl Engine {
         said.is_some_and(|taping| taping.fold.vendor_session() != Some(&vendor.id))
     }
 
-    /// The shim says which locks it holds now: the daemon's own copies go.
+    /// The shim says which locks it holds now: the daemon drops its copies.
     pub(super) fn held(&mut self, id: SessionId, run: RunNumber, resources: &[String]) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         if tracked.session.live_run() != Some(run) {
@@ -178,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// The run has ended: a lock that its shim did not say it holds is nobody's.
+    /// The run has ended: drop the locks that its shim did not confirm.
     pub(super) fn let_handed_go(&mut self, id: SessionId) {
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.handing.clear();

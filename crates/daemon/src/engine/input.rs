@@ -1,4 +1,4 @@
-//! Everything that can reach the loop, and the handle by which it does.
+//! Everything that can reach the loop, and the handle through which it does.
 
 use crate::caller::By;
 use crate::define::before_start::Found;
@@ -31,69 +31,69 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
-/// One thing for the loop to take.
+/// One input for the loop.
 pub(crate) enum Input {
     /// Something happened to a session.
     Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<Reply> },
-    /// Somebody wants something of a session's inbox.
+    /// A client asks for something concerning a session's inbox.
     Post { id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply },
-    /// Somebody wants a new session.
+    /// A client asks for a new session.
     Create(Box<Create>),
-    /// The folder of a session that somebody wants was made, or could not be.
+    /// The folder of a requested session was made, or could not be.
     FolderMade { id: SessionId, create: Box<Create>, made: Result<(), NotMade> },
     /// A stop that cannot be recorded was noted, or could not be.
     StopNoted { id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded> },
-    /// Somebody changed a session's definition.
+    /// A client changed a session's definition.
     Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
-    /// Somebody wants to read what the engine knows.
+    /// A client wants to read what the engine knows.
     Look(Looker),
-    /// Somebody wants something done that no session decides.
+    /// A client gives a command that no session decides.
     Command(Box<Command>),
-    /// A batch is durable, or could not be made so. Nobody's is one of the daemon itself.
+    /// A batch is durable, or could not be made so. Without `of`, it is one of the daemon itself.
     Committed { of: Option<Committer>, outcome: Outcome },
     /// The locks of a session were taken, or not.
     Reserved { id: SessionId, result: Result<Box<dyn Held>, Refused> },
     /// A shim was started, or not.
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
-    /// A shim said something; nothing when its connection ended.
+    /// A shim sent a report; `None` when its link ended.
     Shim { id: SessionId, link: LinkNumber, report: Option<Report> },
-    /// A shim died; whether it was proved that nothing of its run lives any more.
+    /// A shim died; whether it was proved that nothing of its run is alive.
     ShimGone { id: SessionId, run: RunNumber, proved: bool },
-    /// A part of the tape of a run was read.
+    /// A part of a run's tape was read.
     Tape { id: SessionId, run: RunNumber, from: u64, passage: Box<Passage> },
     /// Cursors that were far behind are durable, or could not be made so.
     Swept { all: Vec<Swept>, outcome: Outcome },
-    /// The lock of a conversation of the vendor's was taken, or not.
+    /// The lock of a vendor conversation was taken, or not.
     VendorHeld { id: SessionId, run: RunNumber, vendor: String, result: Result<Box<dyn Held>, Refused> },
-    /// What its vendor has of a session was looked at, before a run of it is started.
+    /// The vendor's state of a session was checked before a run of it starts.
     Looked { id: SessionId, looked: Box<Looked> },
-    /// Whoever was waited for has gone.
+    /// The holder that a session waited for has gone.
     HolderGone { id: SessionId },
-    /// Something that an attach waited for.
+    /// An event that an attach was waiting for.
     Attaching { id: SessionId, news: AttachNews },
-    /// What was found of a session when the daemon started, or later.
+    /// What was found of a session at the daemon's start, or later.
     Observed { id: SessionId, seen: Box<Seen> },
     /// The memory of a run was read.
     Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
-    /// The file of a program on a terminal was read; nothing where there is none.
+    /// The file of a program on a terminal was read; `None` if there is none.
     Filed { id: SessionId, run: RunNumber, filed: Option<IdFile> },
-    /// The configuration shall be read again.
+    /// The configuration is to be read again.
     Reload,
     /// The configuration was read again, or cannot be.
     ConfigRead(Box<Result<Config, LoadError>>),
-    /// Somebody wants a sign of life.
+    /// A client asks for a sign of life.
     Ping { reply: oneshot::Sender<Ping> },
-    /// The API socket was removed, and is elsewhere now, or there again.
+    /// The API socket was removed, and now has another path or is back.
     Moved { runtime: PathBuf, socket: PathBuf },
-    /// A stop that was told to a shim is behind its grace, so far.
+    /// A stop that a shim was told has exceeded its grace, by this much so far.
     StopOverdue { id: SessionId, watch: Watch, overdue: Overdue },
     /// A session had long enough to come to rest for the daemon's end.
     DownOverdue { id: SessionId },
-    /// Whoever held a session's lock was to be ended for that.
+    /// An attempt to end the holder of a session's lock has finished.
     HolderEnded { id: SessionId, ended: HolderEnded },
-    /// The vendor refused a run its conversation, and this is who has that.
+    /// The vendor refused a run its conversation, and this is the holder.
     WriterSeen { id: SessionId, run: RunNumber, holder: Option<HolderSeen> },
-    /// The files of a message were looked for before it is said; the first that is not there.
+    /// The files of a message were looked for before it is delivered; the first that is missing.
     FilesSeen {
         id: SessionId,
         run: RunNumber,
@@ -109,30 +109,30 @@ pub(crate) enum Input {
     Audited,
     /// What verbs wrote down is durable, or could not be made so.
     AuditStored { outcome: Outcome },
-    /// What there is in the home was looked for.
+    /// The search for unknown agents in the home has finished.
     StrangersSought(There),
-    /// An agent that the store does not know was ended, as far as it could be.
+    /// An agent that the store does not know was ended, as far as possible.
     StrangerEnded { id: String },
-    /// Something keeps the store from being written, or does so no more.
+    /// Something keeps the store from being written, or no longer does.
     Trouble(Trouble),
-    /// The store was looked at all over; what is wrong with it.
+    /// The whole store was checked; what is wrong with it.
     Checked(Vec<String>),
-    /// Something that no session decides belongs into the events; whoever waits hears when it is durable.
+    /// An event that no session decides; the reply is sent when it is durable.
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
-    /// The daemon shall go down.
+    /// The daemon is to go down.
     Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
 }
 
-/// A session whose record was to be removed.
+/// A session whose record was to be deleted.
 pub(crate) struct Forgotten {
     pub(crate) removed: Removed,
-    /// The file of the values that the record named.
+    /// The value file that the record named.
     pub(crate) values: Option<Ulid>,
     pub(crate) outcome: Outcome,
     pub(crate) done: Removal,
 }
 
-/// A cursor that was stored by itself.
+/// A cursor that was stored on its own.
 pub(crate) struct Swept {
     pub(crate) id: SessionId,
     /// How often its session had begun again.
@@ -140,7 +140,7 @@ pub(crate) struct Swept {
     pub(crate) noted: Noted,
 }
 
-/// A stop that acts first and is recorded later.
+/// A stop that is carried out first and recorded later.
 pub(crate) struct Unrecorded {
     pub(crate) event: Event,
     pub(crate) facts: Facts,
@@ -151,17 +151,18 @@ pub(crate) struct Unrecorded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Committer {
     pub(crate) id: SessionId,
-    /// How often it had begun again from what is stored: what was decided before that has not happened.
+    /// How often the session had begun again from what is stored: what was decided before that has not
+    /// happened.
     pub(crate) beginnings: u32,
 }
 
-/// What somebody wants of an inbox.
+/// A request concerning an inbox.
 pub(crate) enum Post {
-    /// A new message, unless there is one with its key.
+    /// Add a message, unless there is one with its key.
     Send(Sending),
-    /// A message that waits shall not be delivered.
+    /// Do not deliver a queued message.
     Cancel { message: MessageId },
-    /// A failed message shall be delivered again.
+    /// Deliver a failed message again.
     Retry { message: MessageId },
 }
 
@@ -170,40 +171,40 @@ pub(crate) struct Sending {
     pub(crate) text: String,
     pub(crate) key: Option<String>,
     pub(crate) files: Vec<String>,
-    /// Told the row that goes to the disk. It counts when the answer is there, and nobody is told one where the key
-    /// stands for an earlier message.
+    /// Receives the row that goes to the disk. It counts only once the answer has arrived, and receives
+    /// nothing if the key stands for an earlier message.
     pub(crate) row: oneshot::Sender<Message>,
 }
 
-/// Somebody who reads what the engine knows.
+/// A closure that reads what the engine knows.
 pub(crate) type Looker = Box<dyn FnOnce(View<'_>) + Send>;
 
-/// Whoever asked for the end, and is told what was left behind.
+/// The reply to a request to go down; it carries what was left running.
 pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
 
-/// What becomes of the agents when the daemon goes down.
+/// What happens to the agents when the daemon goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Agents {
     /// They are stopped.
     Stopped,
-    /// They stay under their shims.
+    /// They keep running under their shims.
     Kept,
 }
 
 /// A changed definition.
 pub(crate) struct Define {
     pub(crate) definition: Definition,
-    /// What becomes of the variables that it was given.
+    /// What happens to the variables it was given.
     pub(crate) given: Given,
     pub(crate) by: Option<Arc<By>>,
 }
 
-/// Whether a change is about variables.
+/// Whether a change concerns variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
     /// They are those of the new definition.
     Changed,
-    /// They stay what they are when the change is made.
+    /// They stay what they are at the time of the change.
     AsBefore,
 }
 
@@ -211,19 +212,19 @@ pub(crate) enum Given {
 pub(crate) struct Create {
     pub(crate) name: Name,
     pub(crate) definition: Definition,
-    /// Why it cannot run, where it was forced.
+    /// Why it cannot run, if it was created by force.
     pub(crate) broken: Option<CannotStart>,
     pub(crate) by: Option<Arc<By>>,
     pub(crate) reply: oneshot::Sender<Result<SessionId, WhyNot>>,
 }
 
-/// How everybody reaches the loop.
+/// The handle through which everything reaches the loop.
 #[derive(Clone)]
 pub(crate) struct Handle {
-    /// In whose name it is used; nobody's where the daemon acts by itself.
+    /// The caller in whose name it is used; `None` when the daemon acts by itself.
     by: Option<Arc<By>>,
     inputs: mpsc::UnboundedSender<Input>,
-    /// What is said to those who ask for what cannot be recorded now.
+    /// Why nothing can be recorded now: the answer to requests that need a record.
     refusal: Arc<Mutex<Option<WhyNot>>>,
 }
 
@@ -233,22 +234,22 @@ impl Handle {
         (Handle { by: None, inputs, refusal: Arc::default() }, receiver)
     }
 
-    /// The same, in somebody's name.
+    /// Returns a handle that acts in the name of this caller.
     pub(crate) fn of(&self, by: Option<Arc<By>>) -> Handle {
         Handle { by, ..self.clone() }
     }
 
-    /// In whose name it is used.
+    /// The caller in whose name it is used.
     pub(crate) fn by(&self) -> Option<Arc<By>> {
         self.by.clone()
     }
 
-    /// Who asks, for the events.
+    /// The caller, as events name it.
     pub(crate) fn words(&self) -> Option<Value> {
         self.by.as_ref().map(|by| by.words())
     }
 
-    /// Tells the loop; when the loop has ended nobody is interested any more.
+    /// Sends an input to the loop; once the loop has ended, the input is dropped.
     pub(crate) fn tell(&self, input: Input) {
         _ = self.inputs.send(input);
     }
@@ -258,7 +259,7 @@ impl Handle {
         self.inputs.closed().await;
     }
 
-    /// Notes why nothing can be recorded at the moment.
+    /// Sets why nothing can be recorded at the moment.
     pub(crate) fn refuse(&self, why: Option<WhyNot>) {
         if let Ok(mut refusal) = self.refusal.lock() {
             *refusal = why;
@@ -270,7 +271,7 @@ impl Handle {
         self.refusal.lock().ok().and_then(|refusal| refusal.clone())
     }
 
-    /// What is said to those who get no answer any more.
+    /// The reason for clients that will get no answer any more.
     pub(crate) fn going_down(&self) -> WhyNot {
         self.refusal().unwrap_or(WhyNot::GoingDown)
     }
@@ -294,12 +295,12 @@ impl Handle {
         self.view(move |view| view.session(id).map(read)).await?.ok_or(WhyNot::Gone)
     }
 
-    /// Wants something done.
+    /// Sends a command.
     pub(crate) fn command(&self, command: Command) {
         self.tell(Input::Command(Box::new(command)));
     }
 
-    /// Wants something done, and waits for what came of it.
+    /// Sends a command and waits for its result.
     pub(crate) async fn order<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
@@ -309,7 +310,7 @@ impl Handle {
         self.answer(receiver).await
     }
 
-    /// Tells a session something and waits for its answer, which is durable then.
+    /// Sends an event to a session and waits for the answer, which is durable by then.
     pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, WhyNot> {
         let (reply, receiver) = Reply::new();
         let (event, facts) = (Box::new(event), Box::new(Facts { by: self.words(), ..facts }));
@@ -317,7 +318,7 @@ impl Handle {
         self.answer(receiver).await?
     }
 
-    /// Puts something into the events; the receiver hears when it is durable.
+    /// Adds an event; the receiver hears when it is durable.
     pub(crate) fn note(&self, mut event: AuditEvent) -> oneshot::Receiver<()> {
         let (reply, receiver) = oneshot::channel();
         event.data.extend(self.words().map(|by| ("by".to_owned(), by)));
@@ -325,27 +326,27 @@ impl Handle {
         receiver
     }
 
-    /// Wants something of an inbox and waits for the answer, which is durable then.
+    /// Sends a request to an inbox and waits for the answer, which is durable by then.
     pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, WhyNot> {
         let (reply, receiver) = Reply::new();
         self.tell(Input::Post { id, post, by: self.by(), reply });
         self.answer(receiver).await?
     }
 
-    /// Waits for an answer of the loop.
+    /// Waits for an answer from the loop.
     pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, WhyNot> {
         receiver.await.map_err(|_| self.going_down())
     }
 }
 
-/// What was found of what its vendor has of a session.
+/// The result of the check before a start.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) run: RunNumber,
     pub(crate) purpose: Purpose,
     pub(crate) found: Found,
-    /// Where it was looked for who else is in it.
+    /// Where other users of the vendor session were looked for.
     pub(crate) others: Option<Others>,
-    /// Counts for the session as it was loaded then.
+    /// Valid only for the session as it was loaded then.
     pub(crate) beginnings: u32,
 }

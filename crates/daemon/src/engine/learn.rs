@@ -1,4 +1,4 @@
-//! What became known of an agent from its tape, in the core's words.
+//! What was learned of an agent from its tape, passed to the core.
 
 use super::Engine;
 use crate::engine::feed::News;
@@ -13,10 +13,10 @@ use pinfold_core::{Event, MessageId, RunEvent, RunNumber};
 use pinfold_store::{AnswerPart, AnswerTold, Facts, GivenAnswer, SessionId};
 use tracing::{debug, warn};
 
-/// So much of an agent's words for a failure is kept.
+/// How many bytes of an agent's failure message are kept.
 const LONGEST_REASON: usize = 4 << 10;
 
-/// How a turn ended.
+/// The end of a turn.
 struct Ending<'o> {
     outcome: &'o Outcome,
     answer: Option<Answer>,
@@ -65,7 +65,7 @@ impl Engine {
                 self.refused(id, &Failure { kind: FailureKind::Login, text });
             }
             Observation::Note(note) => noted(id, run, &note),
-            // What it wants said is asked of the fold, whenever something can be said.
+            // What the agent wants written is asked of the fold whenever something can be written.
             Observation::TurnBegan(_) | Observation::Wants(_) => {}
         }
     }
@@ -105,7 +105,7 @@ impl Engine {
             return;
         }
         if matches!(outcome, Outcome::Failed(_)) && self.begins_another(id, run) {
-            // Nobody has worked on the message: the next run, which can, gets it.
+            // The agent did not work on the message: the next run, which can, gets it.
             return;
         }
         let message = delivery.message;
@@ -129,7 +129,7 @@ impl Engine {
         self.turn_ends(id, MessageEvent::TurnEnded { run, message, how }, told);
     }
 
-    /// Whether the vendor refused a turn for a reason that is the account's, which is held then.
+    /// Whether the vendor refused a turn because of the account; the account is then held.
     fn is_refused(&mut self, id: SessionId, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Failed(failure) => self.refused(id, failure),
@@ -137,7 +137,7 @@ impl Engine {
         }
     }
 
-    /// Tells the core of the end of a turn, and keeps the reason of one that failed.
+    /// Tells the core that a turn ended, and keeps the reason if it failed.
     pub(super) fn turn_ends(&mut self, id: SessionId, event: MessageEvent, told: Facts) {
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.failed = told.reason.as_deref().map(Into::into);
@@ -146,8 +146,8 @@ impl Engine {
         self.happened(id, &Event::Message(event), &Facts { why, ..told }, None);
     }
 
-    /// A part of a long answer: it goes to the disk with the cursor that counts it as told. What a turn of the agent's own
-    /// comes to is not kept.
+    /// A part of a long answer: it is committed with the cursor that counts it as told. The output of a turn
+    /// the agent began itself is not kept.
     fn answer_part(&mut self, id: SessionId, offset: u64, text: String) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let Some(turn) = tracked.session.inbox().in_flight() else { return };
@@ -157,7 +157,8 @@ impl Engine {
         }
     }
 
-    /// The agent named a message that is not in flight. One of this session ends nothing; anything else is part of the answer.
+    /// The agent named a message that is not in flight. If it belongs to this session it ends nothing;
+    /// anything else is part of the answer.
     fn in_doubt(&mut self, id: SessionId, run: RunNumber, turn: Delivery, named: MessageId, answer: Answer) {
         if self.is_message_of(id, named) {
             return self.log_not_counted(id, Some(named));
@@ -180,14 +181,15 @@ impl Engine {
         self.happened(id, &Event::Request { run, event }, &Facts::default(), None);
     }
 
-    /// Something that was said stands on the tape: an answer has been told.
+    /// Something written to the agent has appeared on the tape: if it answers a request, the answer has been
+    /// told.
     pub(super) fn word_told(&mut self, id: SessionId, run: RunNumber, label: &Label) {
         if let Label::Answer(request) = label {
             self.of_request(id, run, RequestEvent::Told { key: request.to_string() });
         }
     }
 
-    /// Tells the core what the agent does.
+    /// Tells the core what the agent is doing.
     pub(super) fn tell_activity(&mut self, id: SessionId, run: RunNumber) {
         let Some(taping) = self.taping(id) else { return };
         let activity = match taping.fold.activity() {
@@ -199,14 +201,14 @@ impl Engine {
         };
         let (own_work, printed_at) = (taping.fold.own_work(), taping.printed_at);
         let known = self.sessions.get(&id).and_then(|tracked| tracked.session.standing());
-        // It began with the line that told of it, which may have been printed while no daemon lived.
+        // It began with the line that reported it, which may have been printed while no daemon ran.
         let since = printed_at.filter(|_| known.is_none_or(|known| known.activity != activity));
         let standing = Standing { activity, own_work, since, ..Standing::default() };
         self.of_run(id, run, RunEvent::Standing(Box::new(standing)));
     }
 }
 
-/// An answer as the store takes it: the rest of what was told in parts.
+/// An answer as the store takes it: the part not yet stored.
 fn given(id: SessionId, answer: Answer) -> GivenAnswer {
     let Answer { before, text, whole } = answer;
     if !whole {
@@ -215,13 +217,13 @@ fn given(id: SessionId, answer: Answer) -> GivenAnswer {
     GivenAnswer { rest: text, told: AnswerTold { before, cut: !whole } }
 }
 
-/// The words of a failure, if there are any.
+/// The text of a failure, if there is any.
 fn reason(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| text[..text.floor_char_boundary(LONGEST_REASON)].to_owned())
 }
 
-/// What a translator has to say to whoever reads the log.
+/// Logs a translator's note.
 fn noted(id: SessionId, run: RunNumber, note: &Note) {
     match note {
         Note::Unknown { .. } | Note::Panicked { .. } | Note::LineTooLong | Note::Gap { .. } => {

@@ -1,4 +1,4 @@
-//! Memory of runs that have a limit: who is watched, and what comes of it goes to the core.
+//! Memory of runs that have a limit: which runs are watched, and what the core is told of them.
 
 use super::Engine;
 use super::running::{Memory as Watched, Run};
@@ -6,7 +6,7 @@ use crate::memory::{Read, Subject, Watch, Without};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
 
-/// What watching memory does without.
+/// What the engine keeps for measuring and containing runs.
 pub(crate) struct Memory {
     pub(crate) without: Without,
 }
@@ -18,7 +18,7 @@ impl Memory {
 }
 
 impl Engine {
-    /// Watches the run that lives now, if it has a limit, and no other.
+    /// Watches the live run if it has a limit, and no other run.
     pub(super) fn follow_memory(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let limit = tracked.session.spec().memory_limit;
@@ -34,7 +34,7 @@ impl Engine {
         run.memory = Watched::Watched { swap: None };
         let run = run.number;
         let subject = Subject { agent: process.pid, shim: tracked.shim.as_ref().map(|shim| shim.pid) };
-        // A reload counts from the next run on: this one keeps the pace that it began with.
+        // A reload counts from the next run on: this one keeps its sampling interval.
         let sample = self.config.settings(&tracked.definition.agent, &tracked.name).memory_sample;
         self.ports.memory.watch((id, run), Watch { subject, limit, sample });
     }
@@ -46,7 +46,7 @@ impl Engine {
         self.of_run(id, run, RunEvent::MemoryRead { reading: read.reading, source: read.source });
     }
 
-    /// Reads a run exactly, before anything is decided against it.
+    /// Reads the exact memory of a run before anything is decided against it.
     pub(super) fn confirm_memory(&mut self, id: SessionId, run: RunNumber) {
         self.ports.memory.confirm((id, run));
     }

@@ -24,7 +24,7 @@ fn number(delivery: u64) -> u32 {
     delivery as u32
 }
 
-/// What a sender says of a message.
+/// What a sender specifies of a message.
 struct Words {
     key: Option<String>,
     from: Option<String>,
@@ -32,7 +32,7 @@ struct Words {
     files: Vec<String>,
 }
 
-/// A message that is new, as the store has it.
+/// A new message as the store has it.
 fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
     let Words { key, from, text, files } = words;
     Message {
@@ -56,7 +56,7 @@ fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
 }
 
 impl Engine {
-    /// What somebody wants of a session's inbox.
+    /// Handles a request concerning a session's inbox.
     pub(super) fn post(&mut self, id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply) {
         if let Some(early) = self.early(id) {
             return early.push(Input::Post { id, post, by, reply });
@@ -81,7 +81,7 @@ impl Engine {
         let Sending { text, key, files, row } = sending;
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
-            // An error is never "no such key": whoever asked gets no answer, and may ask again.
+            // An error does not mean "no such key": the client gets no answer and may ask again.
             Err(error) => return warn!("a key could not be looked up: {error}"),
         };
         if known.is_none() && !self.can_be_told(id, &text) {
@@ -99,7 +99,7 @@ impl Engine {
         }
         let from = by.and_then(|by| by.session.as_ref()).map(|(_, name)| name.clone());
         let now = self.ports.clock.now();
-        // Whoever waits for the answer need not read back what it said itself.
+        // A client that waits for the answer need not read back what it sent.
         if known.is_none() && !row.is_closed() {
             let (key, from, text, files) = (key.clone(), from.clone(), text.clone(), files.clone());
             _ = row.send(queued(Ulid::from(message), id, now.wall, Words { key, from, text, files }));
@@ -110,8 +110,8 @@ impl Engine {
         self.happened_at(now, id, &event, &facts, Some(reply));
     }
 
-    /// Whether an inbox has room for so much more text; it counts as taken then. What left the inbox is counted out only
-    /// when there seems to be no room: most never have so much.
+    /// Whether an inbox has room for this much more text; if so, it counts as taken. What has left the inbox
+    /// is subtracted only when there seems to be no room: most inboxes never have so much.
     fn takes_text(&mut self, id: SessionId, length: u64) -> bool {
         let Some(tracked) = self.sessions.get(&id) else { return true };
         let most = self.config.settings(&tracked.definition.agent, &tracked.name).inbox_limit;
@@ -128,13 +128,13 @@ impl Engine {
         takes
     }
 
-    /// The message that has a key: on its way to the disk, or there.
+    /// The message with this key: being committed, or stored.
     fn known(&self, id: SessionId, key: &str) -> Result<Option<MessageId>, pinfold_store::ReadError> {
         let pending = self.sessions.get(&id).and_then(|tracked| {
             let message = *tracked.keys.get(key)?;
             let inbox = tracked.session.inbox();
             let current = inbox.in_flight().is_some_and(|turn| turn.message == message);
-            // One that was refused is not on its way.
+            // A refused message is not being committed.
             (current || inbox.waiting().any(|queued| queued.message == message)).then_some(message)
         });
         match pending {
@@ -143,10 +143,11 @@ impl Engine {
         }
     }
 
-    /// Hands a message to the shim, which hands the same delivery to its agent once.
+    /// Hands a message to the shim, which hands each delivery to its agent only once.
     pub(super) fn deliver(&mut self, id: SessionId, run: RunNumber, given: Given) {
         let Given { message, attempt, delivery, .. } = given;
-        // By the time this is durable the turn may be over: a daemon that comes back finds one under way, and then its end.
+        // By the time this is durable the turn may be over: a daemon that restarts finds a turn under way,
+        // and then its end.
         if !self.is_current(id, run, message, number(delivery)) {
             return;
         }
@@ -172,7 +173,7 @@ impl Engine {
         shim.send(&Command::Input { run, message, attempt, bytes, says_done });
     }
 
-    /// The turn of a message whose text is not known has failed.
+    /// Fails the turn of a message whose text cannot be read.
     pub(super) fn cannot_deliver(
         &mut self,
         id: SessionId,
@@ -186,7 +187,7 @@ impl Engine {
         self.end_if_for_message(id, run);
     }
 
-    /// The turn that is under way, if it is this delivery in this run.
+    /// Whether the turn under way is this delivery in this run.
     fn is_current(&self, id: SessionId, run: RunNumber, message: MessageId, attempt: u32) -> bool {
         let Some(session) = self.sessions.get(&id).map(|tracked| &tracked.session) else { return false };
         let turn = session.inbox().in_flight();
@@ -194,7 +195,7 @@ impl Engine {
             && turn.is_some_and(|turn| (turn.message, number(turn.delivery)) == (message, attempt))
     }
 
-    /// The agent's stdin took a message: the turn has begun, and for some agents that is all of it.
+    /// The agent's stdin took a message: the turn has begun, and for some agents it is also over.
     pub(super) fn input_taken(
         &mut self,
         id: SessionId,
@@ -243,7 +244,7 @@ impl Engine {
         self.happened(id, &Event::Message(event), &facts, None);
     }
 
-    /// The agent said that a turn is over while none was.
+    /// The agent said that a turn is over while none was under way.
     pub(super) fn stray_done(&self, id: SessionId, run: RunNumber, named: Option<MessageId>) {
         let live = self.sessions.get(&id).is_some_and(|tracked| tracked.session.live_run() == Some(run));
         if live {
@@ -264,8 +265,8 @@ impl Engine {
         }
     }
 
-    /// Whether an id is that of a message of this session. What cannot be read is: an answer under the wrong
-    /// message is worse than one that comes late.
+    /// Whether an id is that of a message of this session. If that cannot be read, it counts as one: an
+    /// answer under the wrong message is worse than a late one.
     pub(super) fn is_message_of(&self, id: SessionId, named: MessageId) -> bool {
         match self.ports.journal.message(named) {
             Ok(row) => row.is_some_and(|row| row.session == id),
@@ -276,7 +277,7 @@ impl Engine {
         }
     }
 
-    /// Takes in what the shim wrote down of the turn under way, before anything is said of its run.
+    /// Takes in what the shim recorded of the turn under way, before its run is judged.
     pub(super) fn settle_turn(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id).map(|tracked| &tracked.session) else { return };
         if session.inbox().in_flight().is_none() || session.live_run().is_none() {

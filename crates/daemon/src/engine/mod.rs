@@ -91,80 +91,80 @@ use tracing::span::EnteredSpan;
 /// All sessions, and everything that the loop needs to act.
 pub(crate) struct Engine {
     pub(crate) home: Home,
-    /// The API socket, by a name that everybody can connect to.
+    /// The API socket, by a path short enough for every client to connect to.
     pub(crate) socket: PathBuf,
     pub(crate) sessions: BTreeMap<SessionId, Box<Tracked>>,
     /// Sessions that are not archived, by name.
     pub(crate) names: BTreeMap<String, SessionId>,
     /// Sessions whose records cannot be read, by id; they are left alone.
     pub(crate) damaged: BTreeMap<String, DamagedSession>,
-    /// What of this home the store does not know.
+    /// Agents found in this home that the store does not know.
     pub(crate) unknown: Vec<Unknown>,
     /// How many of those are being looked for or ended.
     strangers: usize,
-    /// How the store is.
+    /// The state of the store.
     pub(crate) health: Health,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
-    /// For those beside the loop: it commits and reads through its port.
+    /// For readers outside the loop; the loop itself commits and reads through its port.
     pub(crate) store: Store,
-    /// Everything that it acts on.
+    /// Everything it acts on.
     ports: Ports,
-    /// Wakes the loop at the first deadline, where a runtime drives it.
+    /// Wakes the loop at the first deadline, if a runtime drives it.
     alarm: Option<Arc<Alarm>>,
-    /// What is different without a daemon around it.
+    /// Set when running in the foreground (`pinfold run`), without a daemon.
     pub(crate) alone: Option<Alone>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
-    /// What changed of sessions.
+    /// Changes of sessions, for clients.
     feed: Feed,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,
     config: Config,
-    /// Why the file was not taken over when it was read last.
+    /// Why the configuration file was rejected when it was last read.
     pub(crate) config_refused: Option<String>,
     timer: Timer,
-    /// What of one session becomes durable together, while that is being found out.
+    /// What is being gathered for one session, to become durable together.
     gathered: Option<taping::Gathered>,
-    /// Sessions whose cursor is behind their fold, and when that is looked at.
+    /// Sessions whose cursor is behind their fold, and when that is checked.
     unswept: BTreeSet<SessionId>,
     sweep_at: Option<Boot>,
     pub(crate) accounts: accounts::Accounts,
     pub(crate) memory: memory::Memory,
     folders: Folders,
-    /// What was given to sessions with `--env`.
+    /// Values given to sessions with `--env`.
     pub(crate) values: Values,
     handle: Handle,
     links: u64,
-    /// When the burst that is under way counts as over.
+    /// When the burst under way counts as over.
     calm_at: Option<Instant>,
-    /// Whether records of verbs are on their way to the disk, and whether more were written meanwhile.
+    /// Whether records of verbs are being committed, and whether more were written meanwhile.
     audit: Audit,
-    /// Lives while a thread waits for whoever has the file of the audit.
+    /// Alive while a thread waits for the lock of the audit file.
     audit_awaited: Weak<()>,
     /// Archived sessions that are removed as soon as their shims have left.
     removing: Vec<(SessionId, Option<Arc<By>>, command::Removal)>,
     closing: Closing,
-    /// Who asked for its end.
+    /// The caller that asked the daemon to go down.
     closed_by: Option<Arc<By>>,
     pub(crate) metrics: Arc<Metrics>,
     /// The sessions that recovery has not looked at yet, and the inputs for each that arrived meanwhile.
     early: BTreeMap<SessionId, Vec<Input>>,
-    /// What is to be read or done once every session was looked at.
+    /// Reads and commands that wait until recovery has looked at every session.
     waiting: Vec<Input>,
-    /// Who sees every decision as it is made.
+    /// Sees every decision as it is made.
     #[cfg(test)]
     witness: Option<simulation::witness::Witness>,
 }
 
-/// What is logged until it is dropped is about this session, and this run of it.
+/// While the result lives, log lines are about this session and this run.
 fn about(tracked: &Tracked, run: Option<RunNumber>) -> (Option<EnteredSpan>, EnteredSpan) {
     let session = debug_span!("session", session = tracked.name, id = %tracked.id).entered();
     (run.map(|run| debug_span!("run", run = run.0).entered()), session)
 }
 
-/// How far the daemon's own end has come.
+/// How far the daemon's own shutdown is.
 enum Closing {
     No,
     Waiting(Vec<Goodbye>),
@@ -197,13 +197,13 @@ impl Engine {
                 Some(early) => early.push(Input::Define { id, define, reply }),
                 None => self.define(id, *define, reply),
             },
-            // What is stored is not shown as what is: every session is looked at first.
+            // What is stored may no longer be true, so it is not shown before every session was looked at.
             Input::Look(_) | Input::Command(_) if self.unseen() => self.waiting.push(input),
             Input::Look(look) => look(View(self)),
             Input::Command(command) => self.obey(*command),
             Input::Committed { of, outcome } => self.committed(of, outcome),
             Input::Reserved { id, result } => self.reserved(id, result),
-            // An order of before its session began again: its shim has it, and the look finds what came of it.
+            // An order from before its session began again: its shim has it, and the look finds the result.
             Input::ShimUp { id, .. } | Input::ShimGone { id, .. } if self.early(id).is_some() => {}
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
@@ -237,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// Something that is watched of runs.
+    /// Takes an input about something watched in runs.
     fn take_watched(&mut self, input: Input) {
         if let Input::Memory { id, run, read } = input {
             self.memory_read(id, run, read);
@@ -250,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// Something about runs with a tape.
+    /// Takes an input about runs with a tape.
     fn take_taped(&mut self, input: Input) {
         if let Input::Tape { id, run, from, passage } = input {
             self.passage(id, run, from, *passage);
@@ -261,16 +261,16 @@ impl Engine {
         }
     }
 
-    /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
+    /// Asks the core, and commits what must be remembered. Actions and answer wait for that.
     pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
         let now = self.ports.clock.now();
         self.happened_at(now, id, event, facts, reply);
     }
 
-    /// The same, at a moment that somebody knows already: it is the one that is recorded.
+    /// As `happened`, at a moment already known: that moment is recorded.
     fn happened_at(&mut self, now: Now, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
         let Some(tracked) = self.sessions.get(&id) else { return };
-        // What is recorded is about the run that lived when it happened.
+        // The record is about the run that was live when it happened.
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let _about = about(tracked, run);
@@ -280,7 +280,7 @@ impl Engine {
         if let Some(alone) = &mut self.alone {
             (alone.witness)(&decision);
         }
-        // A deadline that has passed and that nothing came of is not waited for again.
+        // A deadline that has passed without result is not waited for again.
         let due = tracked.session.next_deadline().map(|deadline| deadline.at);
         self.wake_at(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
@@ -293,7 +293,7 @@ impl Engine {
         self.touch_account(id);
     }
 
-    /// An archived session gives its name up, and a restored one has it again.
+    /// An archived session gives up its name; a restored one gets it back.
     fn note_name(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let archived = tracked.session.state() == pinfold_core::State::Archived;
@@ -304,7 +304,7 @@ impl Engine {
         }
     }
 
-    /// Gives a run that was just decided its name.
+    /// Gives a run that was just decided its id.
     fn note_new_run(&mut self, id: SessionId, decision: &Decision) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let last = tracked.session.runs().last;
@@ -320,7 +320,7 @@ impl Engine {
         }
     }
 
-    /// What was known of a run ends with it.
+    /// Drops what was known of a run that has ended.
     fn follow_run(&mut self, id: SessionId) {
         let Some(ended) = self.sessions.get_mut(&id).and_then(|tracked| tracked.follow_run()) else { return };
         if ended.taping.is_some() {
@@ -334,12 +334,12 @@ impl Engine {
         }
     }
 
-    /// Whether some session was not looked at yet.
+    /// Whether recovery has not looked at some session yet.
     fn unseen(&self) -> bool {
         !self.early.is_empty()
     }
 
-    /// How far the start has come, if it is not over.
+    /// How far the start is, if it is not complete.
     fn ping(&self) -> Ping {
         let of = self.sessions.len() as u64;
         let starting = Starting { seen: of.saturating_sub(self.early.len() as u64), of };
@@ -355,7 +355,7 @@ impl Engine {
         }
     }
 
-    /// When the loop has something to do by itself.
+    /// When the loop next has to act by itself.
     fn first_deadline(&self) -> Option<Boot> {
         [self.timer.first(), self.sweep_at, self.accounts.due].into_iter().flatten().min()
     }
@@ -364,7 +364,7 @@ impl Engine {
         self.ports.clock.wake_at(self.first_deadline());
     }
 
-    /// Where to put what comes for a session that was not looked at yet.
+    /// The queue for inputs of a session that recovery has not looked at yet.
     fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
         self.early.get_mut(&id)
     }

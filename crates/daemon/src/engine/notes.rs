@@ -1,4 +1,4 @@
-//! What belongs into the events although no session decides it.
+//! Events that no session decides.
 
 use super::Engine;
 use crate::caller::Act;
@@ -16,7 +16,7 @@ impl Engine {
         let handle = self.handle.clone();
         let told = move |outcome: Outcome| {
             if outcome.is_ok() {
-                // Whoever only notes does not wait.
+                // A caller that only adds a note does not wait.
                 _ = reply.send(());
             }
             handle.tell(Input::Committed { of: None, outcome });
@@ -28,12 +28,13 @@ impl Engine {
         self.folders.clone()
     }
 
-    /// Whether one that is confined counts as if it were not; of a session, or of none.
+    /// Whether confined callers count as unconfined for this agent and session; both are empty when no
+    /// session is concerned.
     pub(super) fn lets_confined(&self, agent: &str, session: &str) -> bool {
         self.config.settings(agent, session).confined == Confined::Allow
     }
 
-    /// Who beside people may join the terminal of a session.
+    /// Who besides people may join the terminal of a session.
     pub(super) fn joins(&self, agent: &str, session: &str) -> Joins {
         let confined = self.lets_confined(agent, session);
         Joins { confined, runs: self.config.any_may(Act::Attach) }

@@ -1,4 +1,4 @@
-//! What an engine is made of, and why it may not go on.
+//! The parts of an engine, and why it may not go on.
 
 use super::input::Handle;
 use crate::define::config::Config;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub(crate) struct Parts {
     pub(crate) home: Home,
-    /// The API socket, by a name that everybody can connect to.
+    /// The API socket, by a path short enough for every client to connect to.
     pub(crate) socket: PathBuf,
     pub(crate) store: Store,
     pub(crate) alone: Option<Alone>,
-    /// One for the loop alone.
+    /// A reader for the loop alone.
     pub(crate) reader: Rc<Reader>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
@@ -34,17 +34,17 @@ pub(crate) struct Parts {
     pub(crate) config: Config,
 }
 
-/// What the loop needs to know when it runs in the foreground, without a daemon around it.
+/// What the loop needs to know in the foreground, without a daemon.
 pub(crate) struct Alone {
     /// What its agents get from this process.
     pub(crate) foreground: Foreground,
-    /// Whoever is told of every decision.
+    /// Called with every decision.
     pub(crate) witness: Box<dyn FnMut(&Decision)>,
-    /// Whoever waits for the end of shims.
+    /// Receives the threads that wait for the end of shims.
     pub(crate) reapers: mpsc::UnboundedSender<JoinHandle<()>>,
 }
 
-/// The limits that were changed here, soft and hard, as agents get them.
+/// The limits that the daemon changed for itself, as agents get them: soft and hard.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     pub(crate) open_files: Option<(u64, u64)>,

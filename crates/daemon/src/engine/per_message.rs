@@ -1,4 +1,5 @@
-//! Agents that run once for each message: a run that has ended was for its message, whether or not there was time to say so.
+//! Agents that run once for each message: a run that has ended was for its message, whether or not there was
+//! time to report that.
 
 use super::Engine;
 use pinfold_agents::{Delivery, Protocol};
@@ -9,12 +10,12 @@ use pinfold_shim::Command;
 use pinfold_store::SessionId;
 use std::time::Duration;
 
-/// The kernel takes 128 KiB in one argument; what stands around the message there needs some of it.
+/// The kernel allows 128 KiB in one argument; the text around the message needs some of it.
 const LONGEST_ARGUMENT: usize = 120 << 10;
 
 impl Engine {
-    /// Has the turn of the message that a run was for stand, before the run's end is told: an agent may be done before a
-    /// daemon, or the next one, has heard that it runs.
+    /// Records the turn of the message that a run was for before the run's end is handled: an agent may
+    /// finish before this daemon, or the next one, has heard that it runs.
     pub(super) fn was_for_message(&mut self, id: SessionId, run: RunNumber, exit: Exit) {
         let Some(definition) = self.sessions.get(&id).map(|tracked| &tracked.definition) else { return };
         if definition.protocol != Protocol::Exec || !had_message(exit, definition.is_told_by_argument()) {
@@ -30,21 +31,22 @@ impl Engine {
         }
     }
 
-    /// Whether a text can be the message of a session: one that is told by argument has the kernel's limits.
+    /// Whether a text can be a message of this session: one passed as an argument is subject to the kernel's
+    /// limits.
     pub(super) fn can_be_told(&self, id: SessionId, text: &str) -> bool {
         let by_argument =
             self.sessions.get(&id).is_some_and(|tracked| tracked.definition.is_told_by_argument());
         !by_argument || (text.len() <= LONGEST_ARGUMENT && !text.contains('\0'))
     }
 
-    /// The message of a run could not be told: a run that is for it alone has nothing to do.
+    /// The message of a run could not be delivered: a run for that message alone has nothing to do.
     pub(super) fn end_if_for_message(&self, id: SessionId, run: RunNumber) {
         if self.sessions.get(&id).is_some_and(|tracked| tracked.session.spec().run_per_message) {
             self.tell_shim(id, &Command::Stop { run, grace: Duration::ZERO });
         }
     }
 
-    /// A daemon that died right after the start has not stored that the run began: its record says so.
+    /// A daemon that died right after the start did not store that the run began; the exit record shows it.
     fn was_started(&mut self, id: SessionId, run: RunNumber) {
         let life = self.sessions.get(&id).map(|tracked| tracked.session.life());
         let Some(&Life::Starting { run: starting, stage: Stage::Spawning, .. }) = life else { return };
@@ -58,8 +60,8 @@ impl Engine {
     }
 }
 
-/// Whether an agent that ended so may have had its message. One that reads it from its standard input and exits without
-/// that needed none; one that was lost may as well not have been told.
+/// Whether an agent that ended this way may have had its message. One that reads it from standard input and
+/// exits without reading needed none; one that was lost may not have received it.
 fn had_message(exit: Exit, by_argument: bool) -> bool {
     match exit {
         Exit::Code(_) | Exit::Signal(_) => true,

@@ -1,4 +1,4 @@
-//! Puts an engine together, with the ports of this machine or with others.
+//! Assembles an engine, with the ports of this machine or with others.
 
 use super::audit::Audit;
 use super::{Closing, Engine, Health, Parts, memory};
@@ -24,7 +24,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tokio::sync::{Semaphore, watch};
 
-/// So many locks are taken and shims started at once: more would only make all of them slow.
+/// How many locks are taken and shims started at once: more would only slow all of them down.
 const STARTS_AT_ONCE: usize = 8;
 
 impl Engine {
@@ -50,7 +50,7 @@ impl Engine {
         Ok(Engine { memory, metrics, alarm: Some(alarm), ..engine })
     }
 
-    /// An engine that acts on these ports; somebody else says when a deadline has passed.
+    /// An engine that acts on these ports; its owner says when a deadline has passed.
     pub(crate) fn with(parts: Parts, ports: Ports) -> Engine {
         Engine {
             socket: parts.socket,

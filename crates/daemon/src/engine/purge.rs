@@ -1,4 +1,4 @@
-//! What purge is about: which sessions it takes, and which it spares.
+//! Which sessions purge takes, and which it spares.
 
 use super::Engine;
 use super::session::Tracked;
@@ -7,7 +7,7 @@ use pinfold_core::{Mode, Refusal, State};
 use pinfold_store::SessionId;
 use std::path::PathBuf;
 
-/// What purge makes of one session.
+/// What purge does with one session.
 pub(crate) struct Candidate {
     pub(crate) id: SessionId,
     pub(crate) name: String,
@@ -23,14 +23,14 @@ pub(crate) enum Modes {
     All,
 }
 
-/// The socket that a caller was told of, and what it leads to.
+/// The socket that a caller was given, and what it resolves to.
 pub(crate) struct CallerSocket {
     named: PathBuf,
     real: PathBuf,
 }
 
 impl CallerSocket {
-    /// Looks where it leads to. Blocks.
+    /// Resolves the link. Blocks.
     pub(crate) fn read(socket: &str) -> CallerSocket {
         let named = PathBuf::from(socket);
         CallerSocket { real: std::fs::read_link(&named).unwrap_or_else(|_| named.clone()), named }
@@ -38,7 +38,7 @@ impl CallerSocket {
 }
 
 impl Engine {
-    /// The sessions that purge is about, in their order; archived ones are not.
+    /// The sessions that purge considers, in order, without archived ones.
     pub(super) fn to_purge(
         &self,
         modes: Modes,
@@ -63,7 +63,7 @@ impl Engine {
             .collect()
     }
 
-    /// Whether the caller is part of this session: by what it was given, or by who started it.
+    /// Whether the caller is part of this session: by its environment, or by its parent processes.
     fn is_callers(&self, tracked: &Tracked, caller: &Caller, socket: Option<&CallerSocket>) -> bool {
         let here = socket.is_none_or(|socket| self.is_our_socket(socket));
         let named = |text: &String| *text == tracked.name || *text == tracked.id.to_string();

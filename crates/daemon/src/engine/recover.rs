@@ -1,4 +1,4 @@
-//! The daemon's start: loads what is stored, looks at what is there, and lets the core bring both together.
+//! The daemon's start: loads what is stored, looks at what exists, and lets the core reconcile the two.
 
 use super::{Closing, Engine};
 use crate::crash;
@@ -16,14 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{error, warn};
 
-/// A shim that does not answer is asked again after this: one that was stopped tells nobody when it goes on.
+/// A shim that does not answer is asked again after this: a stopped process does not announce that it
+/// continues.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// A run that was unlocked has ended before its session had so many more events.
+/// A run that was unlocked ended before its session had this many more events.
 const RECENT: u32 = 50;
 
 impl Engine {
-    /// Loads every session. One bad record leaves one session out, loudly.
+    /// Loads every session. One bad record leaves out one session, with an error in the log.
     pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), ReadError> {
         self.load_accounts(reader)?;
         for loaded in reader.sessions()? {
@@ -36,7 +37,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Records from before ids were noted have their parent's name only.
+    /// Fills in parent ids: older records have only the parent's name.
     fn find_parents(&mut self) {
         let named: Vec<(SessionId, String)> = self
             .sessions
@@ -52,14 +53,14 @@ impl Engine {
         }
     }
 
-    /// One bad record parks one session, loudly: whoever names it hears of it.
+    /// Sets a damaged session aside, with an error in the log; a client that names it is told.
     pub(super) fn leave_alone(&mut self, damaged: DamagedSession) {
         let DamagedSession { id, name, problem } = &damaged;
         error!(session = name, %id, "it is damaged: {problem}");
         self.damaged.insert(id.clone(), damaged);
     }
 
-    /// Takes a session as it is stored, with its latest run, into memory.
+    /// Takes a stored session and its latest run into memory.
     pub(super) fn enter(&mut self, stored: StoredSession, run: Option<(RunNumber, RunId)>) {
         let read = serde_json::from_value(stored.definition.clone());
         let read = read.map_err(|error| format!("its definition cannot be read: {error}"));
@@ -89,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// Looks at every session, a few at a time; each is decided as soon as it was seen.
+    /// Looks at every session, a few at a time; each is decided as soon as it has been seen.
     pub(crate) fn look_around(&mut self, machine: Machine) {
         self.accounts_recovered(machine);
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
@@ -109,12 +110,12 @@ impl Engine {
         self.ports.shims.observe(look, Box::new(told));
     }
 
-    /// A shim that held the lock and did not answer is asked again.
+    /// Asks a shim again that held the lock and did not answer.
     pub(super) fn look_again(&mut self, id: SessionId) {
         self.look_at(id, Machine::Same, ASK_AGAIN);
     }
 
-    /// What is there of a session was seen; what is on the tape of its run is heard before anything is made of it.
+    /// A session was looked at; its tape is read to the end before anything is decided from that.
     pub(super) fn observed(&mut self, id: SessionId, seen: Seen) {
         if let Some(seen) = self.seen_later(id, Box::new(seen)) {
             self.observed_now(id, *seen);
@@ -148,7 +149,7 @@ impl Engine {
         self.follow_config(id);
         self.archive_orphan(id);
         crash::point("observed.after");
-        // What was found counts as a daemon's start; a daemon that is going down goes on doing so.
+        // The observation counts as a daemon's start; a daemon that is going down asks again.
         if let Closing::Waiting(_) = self.closing {
             self.ask_down(id);
         }
@@ -157,14 +158,14 @@ impl Engine {
         self.take_waiting();
     }
 
-    /// Takes up what waited until every session was looked at.
+    /// Takes the inputs that waited until every session was looked at.
     pub(super) fn take_waiting(&mut self) {
         if !self.unseen() {
             std::mem::take(&mut self.waiting).into_iter().for_each(|input| self.take(input));
         }
     }
 
-    /// A run that ended while no daemon looked, by `unlock`, was ended by a person.
+    /// A run that `unlock` ended while no daemon ran was ended by a person.
     fn recognise_lost(&mut self, id: SessionId, world: &mut World) {
         let Some(run) = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run()) else { return };
         let (ShimSeen::Nobody | ShimSeen::Standing, Machine::Same) = (world.shim, world.machine) else {
@@ -187,13 +188,13 @@ impl Engine {
         }
     }
 
-    /// Whether this daemon has heard that `unlock` ends this run: what it is about to end it writes down first.
+    /// Whether this daemon has heard that `unlock` ends this run: `unlock` writes that down before it acts.
     pub(super) fn is_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
         self.take_audit();
         self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)).is_some_and(|run| run.unlocked)
     }
 
-    /// The same, also if an earlier daemon has heard it.
+    /// As `is_unlocked`, but also true if an earlier daemon heard it.
     pub(super) fn was_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
         if self.is_unlocked(id, run) {
             return true;
@@ -211,7 +212,7 @@ impl Engine {
         self.ports.files.read_config(self.home.config.clone(), Box::new(told));
     }
 
-    /// Takes a new configuration over; a bad one leaves the old one in force and says so.
+    /// Applies a new configuration; a bad one leaves the old one in force and says so.
     pub(super) fn config_read(&mut self, read: Result<Config, LoadError>) {
         match read {
             Ok(config) => {
@@ -238,7 +239,7 @@ impl Engine {
         self.commit(None, batch);
     }
 
-    /// Tells a session of numbers that are others now; they count from its next run on.
+    /// Tells a session about changed settings; they count from its next run on.
     fn follow_config(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let settings = self.config.settings(&tracked.definition.agent, &tracked.name);
@@ -248,7 +249,7 @@ impl Engine {
         }
     }
 
-    /// Exits that an earlier daemon stored and did not live to acknowledge.
+    /// Acknowledges exits that an earlier daemon stored but did not live to acknowledge.
     fn acknowledge_settled(&self, id: SessionId, unsettled: &[pinfold_core::RunNumber]) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let settled = tracked.session.runs().settled;

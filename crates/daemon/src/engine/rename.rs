@@ -1,4 +1,4 @@
-//! Another name for a session. Its lock is known by the name, so nothing of it may run meanwhile.
+//! Renames a session. Its lock goes by its name, so nothing of it may run meanwhile.
 
 use super::{Engine, WhyNot};
 use crate::caller::By;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Engine {
-    /// Renames a session in one breath: nobody else can take either name in between.
+    /// Renames a session in one step: neither name can be taken in between.
     pub(super) fn rename(&mut self, id: SessionId, name: String, by: Option<Arc<By>>, reply: Reply) {
         if let Err(why) = self.renamable(id, &name) {
             return reply.refuse(why);

@@ -1,10 +1,10 @@
-//! The way back to whoever asked something of a session.
+//! The way back to a client that asked something of a session.
 
 use super::why_not::WhyNot;
 use pinfold_core::decision::Answer;
 use tokio::sync::oneshot;
 
-/// Whoever waits for the answer of a session. Dropped without one, they hear why nothing can be recorded.
+/// The reply to a request. Dropped without an answer, it says why nothing can be recorded.
 pub(crate) struct Reply(Waits);
 
 /// Where an answer goes.
@@ -19,7 +19,7 @@ impl Reply {
         (Reply(Waits::For(sender)), receiver)
     }
 
-    /// Answers; whoever has gone does not want to know.
+    /// Sends the answer; a client that has gone does not want it.
     pub(crate) fn give(self, answer: Answer) {
         self.tell(Ok(answer));
     }
@@ -28,7 +28,7 @@ impl Reply {
         self.tell(Err(why));
     }
 
-    /// An answer that is passed on in other words. It is given by the loop: nothing in it may wait.
+    /// A reply that passes the answer on in another form. The loop calls it, so it must not block.
     pub(crate) fn then(then: impl FnOnce(Result<Answer, WhyNot>) + Send + 'static) -> Reply {
         Reply(Waits::Then(Box::new(then)))
     }

@@ -1,4 +1,4 @@
-//! What shims say, in the core's words.
+//! Reports of shims, passed to the core.
 
 use super::Engine;
 use crate::crash;
@@ -19,7 +19,7 @@ use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
 use tracing::{trace, warn};
 
-/// So many of the last lines stand in the record of an exit.
+/// How many of the last lines are kept in the record of an exit.
 const LAST_LINES: usize = 20;
 pub(super) const SIGKILL: i32 = 9;
 
@@ -33,7 +33,7 @@ impl Engine {
         match result {
             Ok(up) => {
                 if let Err(problem) = self.attach(id, *up) {
-                    // It goes on without us: what it does is seen by looking.
+                    // The shim goes on without us: a look shows what it does.
                     warn!(%id, "its shim was lost sight of: {problem}");
                     self.look_again(id);
                 }
@@ -55,7 +55,7 @@ impl Engine {
             _ = alone.reapers.send(reaper);
         }
         if let Some(tracked) = self.sessions.get_mut(&id) {
-            // A stop that came while the shim was being started is told again: it was sent to nobody.
+            // A stop that came while the shim was being started reached no shim: send it again.
             if let pinfold_core::Life::Stopping { run, .. } = tracked.session.life() {
                 let asked = tracked.run.as_ref().and_then(|run| run.stop);
                 let grace = asked.unwrap_or(tracked.session.spec().policy.stop_grace);
@@ -116,14 +116,16 @@ impl Engine {
         }
     }
 
-    /// A run ended: its record is on disk already, and its last lines are in the log. What is left of a tape is heard first.
+    /// A run ended: its record is already on disk, and its last lines are in the log. The rest of its tape is
+    /// read first.
     pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
         if !self.exited_later(id, exited, shim) {
             self.ended(id, exited, shim, Read::default());
         }
     }
 
-    /// The same, once everything that it printed was heard; `read`: whether it may have read the message of its turn.
+    /// As `exited`, once everything it printed was read; `read` says whether it may have read the message of
+    /// its turn.
     pub(super) fn ended(&mut self, id: SessionId, exited: &Exited, shim: Shim, read: Read) {
         let run = exited.run;
         self.let_viewers_go(id);
@@ -147,7 +149,7 @@ impl Engine {
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 
-    /// Whoever had the terminal of a run that ended is no reason for another run: their attach is over.
+    /// Clients on the terminal of a run that ended are not a reason for another run: their attach is over.
     pub(super) fn let_viewers_go(&mut self, id: SessionId) {
         let run = self.sessions.get_mut(&id).and_then(|tracked| tracked.run.as_mut());
         for consumer in run.map(|run| std::mem::take(&mut run.viewers)).unwrap_or_default() {
@@ -168,7 +170,7 @@ impl Engine {
         last.into_iter().map(|line| line.text).collect()
     }
 
-    /// The shim gave the locks back and left in order: nothing of its runs lives.
+    /// The shim gave the locks back and left in order: nothing of its runs is alive.
     fn shim_left(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.shim = None;
@@ -183,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// The shim died. What is left of its run is ended before anything is said of it.
+    /// The shim died. What is left of its run is ended before the end is reported.
     fn shim_lost(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let shim = tracked.shim.take();
@@ -196,7 +198,7 @@ impl Engine {
         let Some(run) = tracked.session.live_run() else {
             return self.happened(id, &Event::ShimLeft, &Facts::default(), None);
         };
-        // It was to leave, and this run waited for that: it had nothing of it.
+        // The shim was told to leave and this run waited for that, so the shim had nothing of this run.
         if behind {
             return self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
         }
@@ -206,7 +208,7 @@ impl Engine {
         self.ports.locks.prove_absent(lost, Box::new(told));
     }
 
-    /// What has to be known of a session to prove that nothing of its last run lives.
+    /// What is needed to prove that nothing of a session's last run is alive.
     pub(super) fn lost(&self, tracked: &Tracked) -> Lost {
         let run = tracked.session.live_run().and_then(|run| tracked.run_id(run)).map(|run| run.to_string());
         Lost { name: tracked.name.clone(), run, listen: self.home.shim_socket(tracked.id) }
@@ -217,7 +219,8 @@ impl Engine {
         match proved {
             _ if looked_at => {}
             true => self.exited_unknown(id, run),
-            // Something of the run lives and cannot be ended, or somebody else has the lock: nothing is decided.
+            // Something of the run is alive and cannot be ended, or another holder has the lock: nothing is
+            // decided.
             false => {
                 let world = World::new(Machine::Same, ShimSeen::Mute, Vec::new());
                 self.happened(id, &Event::DaemonStarted(world), &Facts::default(), None);
@@ -229,7 +232,7 @@ impl Engine {
         self.ports.shims.records(&self.home, id).into_iter().rev().find(|exited| exited.run == run)
     }
 
-    /// The record decides, and where there is none, the shim was lost.
+    /// The exit record decides; without one, the shim was lost.
     fn exited_unknown(&mut self, id: SessionId, run: RunNumber) {
         if let Some(exited) = self.record_of(id, run) {
             return self.exited(id, &exited, Shim::Absent);
@@ -239,7 +242,7 @@ impl Engine {
         }
     }
 
-    /// The shim of a run was lost; `read`: whether the agent may have read the message of its turn.
+    /// The shim of a run was lost; `read` says whether the agent may have read the message of its turn.
     pub(super) fn lost_without_record(&mut self, id: SessionId, run: RunNumber, read: Read) {
         self.let_viewers_go(id);
         self.let_handed_go(id);
@@ -261,11 +264,11 @@ impl Engine {
         }
     }
 
-    /// What is known of an end beside the exit: one that `unlock` wrote down before it brought it about was a person's wish, and
-    /// the tape may tell why the agent was told to leave.
+    /// Adds what the exit itself does not show: an end that `unlock` announced was a person's wish, and the
+    /// tape may tell why the agent was told to leave.
     pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
         let unlocked = match ended.exit {
-            // An agent that is killed is started again at once: what is in memory has to do.
+            // A killed agent is restarted at once: what is in memory has to suffice.
             Exit::Signal(SIGKILL) => self.is_unlocked(id, run),
             Exit::ShimLost => self.was_unlocked(id, run),
             Exit::Signal(_) | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => false,
@@ -286,7 +289,7 @@ impl Engine {
                 self.feed.note(id, News::Live);
             }
             Notice::Watchdog => self.of_run(id, run, RunEvent::SignOfLife),
-            // The exit record carries what it said about its exit.
+            // The exit record has what the agent said about its exit.
             Notice::Stopping | Notice::Exit(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The loop under a runtime: inputs, the alarm, and a rest when a burst is over.
+//! The loop under a runtime: inputs, the alarm, and releasing memory when a burst is over.
 
 use super::{Closing, Engine, Fault};
 use crate::engine::input::Input;
@@ -8,11 +8,11 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// So long after the last shim was connected, what the burst left behind goes back to the kernel.
+/// How long after the last shim connected the memory of a burst goes back to the kernel.
 const CALM: Duration = Duration::from_secs(3);
 
 impl Engine {
-    /// Runs until the daemon goes down; the store is left open for those who still read.
+    /// Runs until the daemon goes down; the store stays open for remaining readers.
     pub(crate) async fn run(
         mut self,
         mut inputs: mpsc::UnboundedReceiver<Input>,
@@ -46,12 +46,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether nothing more is to be taken.
+    /// Whether no more inputs are to be taken.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.closing, Closing::Over(_))
     }
 
-    /// A deadline has passed, or none has: either is harmless.
+    /// Handles deadlines that have passed; harmless if none has.
     pub(super) fn tick(&mut self) {
         let now = self.ports.clock.boot();
         let due = self.timer.take_due(now);
@@ -64,7 +64,7 @@ impl Engine {
         self.settle_accounts();
     }
 
-    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
+    /// A burst is over: if nothing follows, its memory goes back to the kernel.
     pub(crate) fn rest_soon(&mut self) {
         self.calm_at = Some(Instant::now() + CALM);
     }

@@ -1,4 +1,5 @@
-//! What the daemon knows of a run while it lives, beside what the core knows. It is gone with the run. Data only.
+//! What the daemon knows of a run while it lives, besides what the core knows. Dropped with the run. Data
+//! only.
 
 use crate::define::definition::{Input, Turns};
 use crate::engine::stopping::{Heard, Watch};
@@ -10,20 +11,21 @@ use std::time::{Duration, Instant};
 /// A run that was decided and has not ended.
 pub(crate) struct Run {
     pub(crate) number: RunNumber,
-    /// When this daemon decided it, until it runs.
+    /// When this daemon decided it; cleared once it runs.
     pub(crate) due: Option<Instant>,
-    /// How its agent is spoken to, from its start on: a change of the definition counts from the next run on.
+    /// How its agent is talked to since its start: a change of the definition counts from the next run on.
     pub(crate) spoken: Option<(Input, Turns)>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
     pub(crate) memory: Memory,
-    /// Who has its terminal: they go when it ends.
+    /// Clients on its terminal: they leave when it ends.
     pub(crate) viewers: Vec<ConsumerId>,
-    /// `unlock` ends it, or has ended it.
+    /// `unlock` is ending it, or has.
     pub(crate) unlocked: bool,
-    /// The grace of the stop that was asked for last: a shim that is still being started has not heard of it.
+    /// The grace of the last stop asked for: a shim that is still starting has not heard of it.
     pub(crate) stop: Option<Duration>,
-    /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
+    /// The stop that is watched, and whether the shim has reported anything since it was asked for a sign of
+    /// life.
     pub(crate) watch: Option<Watch>,
     pub(crate) heard: Heard,
     /// What is known of its terminal, if it has one.
@@ -32,11 +34,11 @@ pub(crate) struct Run {
     pub(crate) taping: Option<Box<Taping>>,
 }
 
-/// What is known of the memory of a run, beside what the core knows.
+/// What is known of a run's memory, besides what the core knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
     Unwatched,
-    /// It is read; what the run had on the swap when it was.
+    /// It is watched; the swap it used at the last reading.
     Watched {
         swap: Option<u64>,
     },
@@ -61,7 +63,7 @@ impl Run {
         }
     }
 
-    /// What it has on the swap, where that is known.
+    /// Its use of swap, if known.
     pub(crate) fn swap(&self) -> Option<u64> {
         if let Memory::Watched { swap } = self.memory { swap } else { None }
     }

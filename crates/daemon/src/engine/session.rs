@@ -1,4 +1,4 @@
-//! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
+//! One session in the daemon: the core's value, and the handles that belong to it while it is alive.
 
 use crate::define::definition::{self, Definition, Turns};
 use crate::engine::attaching::Attaching;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
-/// Every state, in the order in which people think of them.
+/// Every state, in the order people think of them.
 pub(crate) const STATES: [State; 10] = [
     State::Idle,
     State::Starting,
@@ -44,64 +44,64 @@ pub(crate) struct Tracked {
     /// The account that its runs use.
     pub(crate) account: Option<Arc<str>>,
     pub(crate) session: Session,
-    /// The name of the latest run, which may have ended.
+    /// Number and id of the latest run, which may have ended.
     pub(crate) latest: Option<(RunNumber, RunId)>,
-    /// The run that lives.
+    /// The live run.
     pub(crate) run: Option<Box<Run>>,
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
     pub(crate) shim: Option<ShimLink>,
-    /// How the daemon's end stands with it.
+    /// How far it is with the daemon's shutdown.
     pub(crate) farewell: Farewell,
-    /// What was refused last, and who waits for it.
+    /// What was last refused, and the wait for it.
     pub(crate) awaited: Option<Awaited>,
     pub(crate) waiting: Option<Box<dyn Waiting>>,
-    /// The size of the terminal that its next run is given: that of whoever attached last.
+    /// The size of the terminal for its next run: that of the client that attached last.
     pub(crate) terminal: Size,
-    /// Those who attach and are not there yet.
+    /// Clients that are attaching.
     pub(crate) attaching: Attaching,
-    /// Tells those who wait for it how it stands; what is told is published by the feed.
+    /// How it stands, for clients that wait for it; the feed publishes to it.
     pub(crate) seen: watch::Sender<Snapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
-    /// No less than the bytes of text that wait in its inbox, once they were counted.
+    /// An upper bound on the bytes of text queued in its inbox, once they were counted.
     pub(crate) inbox_bytes: Option<u64>,
-    /// Who waits for a message to be done or failed.
+    /// Clients that wait for a message to be done or failed.
     pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
-    /// What keeps its decisions from being recorded, in words; all of them wait for it.
+    /// Why its decisions cannot be recorded, as text; all of them wait for that.
     pub(crate) held_up: Option<Arc<str>>,
-    /// It is new, and not recorded yet.
+    /// It is new and not recorded yet.
     pub(crate) unborn: bool,
-    /// It was asked to stop while nothing could be recorded: it stops first.
-    /// Who has the conversation that its run is in, and is let have it.
+    /// The process that has the conversation of its run, and for which it waits.
     pub(crate) yields_to: Option<Box<HolderSeen>>,
     /// Why its last turn failed, if it did.
     pub(crate) failed: Option<Arc<str>>,
+    /// It was asked to stop while nothing could be recorded: it stops first.
     pub(crate) stops_first: bool,
-    /// Messages in its inbox that are damaged: they are not delivered.
+    /// How many messages in its inbox are damaged: they are not delivered.
     pub(crate) damaged: u64,
-    /// A stop of it stands in the file of those that are not recorded.
+    /// A stop of it is in the file of unrecorded stops.
     pub(crate) stop_noted: bool,
-    /// It was read from the store again, and the writer has not heard of that yet.
+    /// It was read from the store again, and the writer has not been told yet.
     pub(crate) reloaded: bool,
     /// How often it began again from what is stored.
     pub(crate) beginnings: u32,
-    /// Who asked for what is under way.
+    /// The caller that asked for what is under way.
     pub(crate) asked: Option<Box<Value>>,
-    /// How far its log went at the last end that was told.
+    /// The end of its log at the last exit that was reported.
     pub(crate) logged: Option<Position>,
     /// The highest position of its tape that is stored.
     pub(crate) floor: u64,
-    /// From where on its tape is needed.
+    /// The position from which its tape is still needed.
     pub(crate) heard: u64,
-    /// The last cursor of a run that ended: it goes with the end.
+    /// The last cursor of a run that ended: it is stored with the end.
     pub(crate) parting: Option<(Cursor, Noted)>,
     /// Locks that are being handed to its shim.
     pub(crate) handing: Vec<Handing>,
 }
 
-/// A lock that is on its way to a shim: the daemon has it too until the shim says that it does.
+/// A lock on its way to a shim: the daemon keeps it too until the shim confirms it.
 pub(crate) struct Handing {
     pub(crate) resource: String,
     pub(crate) held: Box<dyn Held>,
@@ -112,27 +112,27 @@ pub(crate) enum Reservation {
     Nothing,
     /// Our own last shim has them and was told to leave; then they are taken.
     Behind,
-    /// They are being taken, for this run; a later run takes an earlier one's place.
+    /// They are being taken for this run; a later run may replace it.
     UnderWay(RunNumber),
-    /// They are being taken, and nobody wants them any more.
+    /// They are being taken but no longer wanted.
     Unwanted,
     Taken(Box<dyn Held>),
 }
 
-/// A decision on its way to the disk.
+/// A decision that is being committed.
 pub(crate) struct Pending {
     pub(crate) durable: bool,
     /// What the loop does once it is durable.
     pub(crate) deeds: Deeds,
     pub(crate) answer: Option<Answer>,
     pub(crate) reply: Option<Reply>,
-    /// How things stand with it.
+    /// How the session stands with it.
     pub(crate) snapshot: Snapshot,
     /// Messages that it settles.
     pub(crate) settled: Vec<MessageId>,
-    /// What it is news of.
+    /// What it changes for clients.
     pub(crate) news: News,
-    /// It becomes durable with the one before it.
+    /// It becomes durable together with the one before it.
     pub(crate) joined: bool,
     /// The cursor that is stored with it.
     pub(crate) noted: Option<Noted>,
@@ -147,7 +147,7 @@ pub(crate) struct Deeds {
 }
 
 impl Pending {
-    /// A decision that waits for its record; whoever made the request hears when it is there.
+    /// A decision that waits for its record; the reply is sent when it is durable.
     pub(crate) fn recorded(snapshot: Snapshot, actions: Vec<Action>, reply: Reply) -> Pending {
         Pending {
             durable: false,
@@ -162,7 +162,7 @@ impl Pending {
         }
     }
 
-    /// A cursor that waits for its record; nothing else comes of it.
+    /// A cursor that waits for its record; nothing else follows from it.
     pub(crate) fn of_cursor(snapshot: Snapshot, noted: Noted) -> Pending {
         Pending {
             durable: false,
@@ -226,14 +226,14 @@ impl Tracked {
         }
     }
 
-    /// Stops waiting for somebody else's lock.
+    /// Stops waiting for another holder's lock.
     pub(crate) fn forget_holder(&mut self) {
         if let Some(cancel) = self.waiting.take() {
             cancel.cancel();
         }
     }
 
-    /// Whether nothing of it is under way any more, so that the daemon may go.
+    /// Whether nothing of it is under way, so that the daemon may exit.
     pub(crate) fn at_rest(&self, held_up: bool) -> bool {
         self.session.live_run().is_none()
             // What cannot be recorded is not waited for.
@@ -241,7 +241,7 @@ impl Tracked {
             && self.shim.is_none()
     }
 
-    /// Notes who waits for a message; those who have gone are forgotten.
+    /// Adds a client that waits for a message; drops those that have gone.
     pub(crate) fn wait_for(&mut self, message: MessageId, waiter: oneshot::Sender<()>) {
         self.waiters.retain(|_, waiters| {
             waiters.retain(|waiter| !waiter.is_closed());
@@ -250,13 +250,13 @@ impl Tracked {
         self.waiters.entry(message).or_default().push(waiter);
     }
 
-    /// How the agent of a run is spoken to.
+    /// How the agent of a run is talked to.
     pub(crate) fn speech(&self, run: RunNumber) -> (definition::Input, Turns) {
         let spoken = self.run.as_ref().filter(|live| live.number == run).and_then(|live| live.spoken);
         spoken.unwrap_or((self.definition.input, self.definition.turns))
     }
 
-    /// How it stands.
+    /// Its present state, as far as clients wait for it.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.session, self.shim.is_some())
     }
@@ -284,12 +284,12 @@ impl Tracked {
         }
     }
 
-    /// When its agent printed last, where it has a tape.
+    /// When its agent last printed, if it has a tape.
     pub(crate) fn printed_at(&self) -> Option<Wall> {
         self.run.as_ref().and_then(|run| run.taping.as_ref()).and_then(|taping| taping.printed_at)
     }
 
-    /// Whether what its agent prints is read.
+    /// Whether its agent's output is being read.
     pub(crate) fn flow(&self) -> Flow {
         let taping = self.run.as_ref().and_then(|run| run.taping.as_ref());
         taping.map_or(Flow::Flows, |taping| taping.flow)
@@ -300,17 +300,18 @@ impl Tracked {
         self.session.life().at_work().map(|(_, process, _)| process.pid)
     }
 
-    /// The name of the latest run, if it is this one.
+    /// The id of the latest run, if it is this one.
     pub(crate) fn run_id(&self, run: RunNumber) -> Option<RunId> {
         self.latest.filter(|(number, _)| *number == run).map(|(_, id)| id)
     }
 
-    /// The run that lives, if it is this one.
+    /// The live run, if it is this one.
     pub(crate) fn live(&mut self, run: RunNumber) -> Option<&mut Run> {
         self.run.as_deref_mut().filter(|live| live.number == run)
     }
 
-    /// Begins to know of the run that lives now; gives back what was known of the one before, where that was another.
+    /// Begins to track the run that is live now; returns what was known of the previous one, if that was
+    /// another.
     pub(crate) fn follow_run(&mut self) -> Option<Box<Run>> {
         let live = self.session.live_run();
         if self.run.as_ref().map(|run| run.number) == live {

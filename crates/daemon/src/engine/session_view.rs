@@ -1,4 +1,4 @@
-//! Sessions as they are seen from outside: how one stands, and a copy to show from. Data only.
+//! Sessions as seen from outside: how one stands, and a copy to show from. Data only.
 
 use crate::define::definition::Definition;
 use pinfold_core::guest::Guest;
@@ -8,14 +8,14 @@ use pinfold_shim::Flow;
 use pinfold_store::{RunId, SessionId};
 use std::sync::Arc;
 
-/// How a session stands, as far as people wait for it.
+/// The state of a session, as far as clients wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) state: State,
     pub(crate) runs: Runs,
-    /// Whether somebody is in the way of a run's end.
+    /// Whether something is in the way of a run's end.
     pub(crate) unended: bool,
-    /// The takeover that is under way.
+    /// The takeover under way.
     pub(crate) takeover: Option<Takeover>,
     /// The last guest of its runs.
     pub(crate) guest: Option<Guest>,
@@ -42,7 +42,7 @@ pub(crate) struct SessionView {
     pub(crate) id: SessionId,
     pub(crate) name: String,
     pub(crate) definition: Arc<Definition>,
-    /// An outline: it does not list the messages that wait.
+    /// An outline: it does not list the queued messages.
     pub(crate) core: Session,
     pub(crate) created_at: Wall,
     pub(crate) account: Option<Arc<str>>,
@@ -54,30 +54,30 @@ pub(crate) struct SessionView {
     pub(crate) swap: Option<u64>,
     /// How many messages in its inbox are damaged.
     pub(crate) damaged: u64,
-    /// What keeps its decisions from being recorded.
+    /// Why its decisions cannot be recorded.
     pub(crate) held_up: Option<Arc<str>>,
     pub(crate) stops_first: bool,
-    /// Whether what its agent prints is read.
+    /// Whether its agent's output is being read.
     pub(crate) flow: Flow,
     /// Why its last turn failed.
     pub(crate) failed: Option<Arc<str>>,
-    /// When its agent printed last, where that is known.
+    /// When its agent last printed, if known.
     pub(crate) printed_at: Option<Wall>,
 }
 
-/// What stands in the way of a session, beside what its core knows.
+/// What keeps a session from going on, besides what its core knows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hindrances<'a> {
     pub(crate) name: &'a str,
     /// How many messages in its inbox are damaged.
     pub(crate) damaged: u64,
-    /// What keeps its decisions from being recorded.
+    /// Why its decisions cannot be recorded.
     pub(crate) held_up: Option<&'a str>,
     pub(crate) stops_first: bool,
     pub(crate) flow: Flow,
     /// Why its last turn failed.
     pub(crate) failed: Option<&'a str>,
-    /// When its agent printed last, where that is known.
+    /// When its agent last printed, if known.
     pub(crate) printed_at: Option<Wall>,
 }
 

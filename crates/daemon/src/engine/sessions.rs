@@ -25,7 +25,7 @@ impl Engine {
         self.ports.files.make_session(self.home.session(id), Box::new(told));
     }
 
-    /// The folder of a new session is there; somebody else may have taken its name meanwhile.
+    /// The folder of a new session exists; another client may have taken its name meanwhile.
     pub(super) fn folder_made(&mut self, id: SessionId, create: Create, made: Result<(), NotMade>) {
         if let Err(error) = made {
             return self.not_created(create, no_folder(&error));
@@ -70,12 +70,12 @@ impl Engine {
         let definition = create.definition;
         let settings = self.config.settings(&definition.agent, &name);
         let mut session = Session::new(definition.spec(&settings));
-        // A forced session that cannot run is not tried: it waits for a person.
+        // A session created by force that cannot run is not tried: it waits for a person.
         let broken = create.broken;
         let decision = session.handle(&Event::Created, now);
         let mut batch = Batch::new();
         let stored = serde_json::to_value(&definition).unwrap_or_default();
-        // Its parent may have been removed since it was looked for.
+        // Its parent may have been removed since it was looked up.
         let parent = definition.parent_id.filter(|parent| self.sessions.contains_key(parent));
         let new = NewSession { id, name: name.clone(), definition: stored, parent, created_at: now.wall };
         batch.create(new, &session);
@@ -94,7 +94,7 @@ impl Engine {
         let actions = if broken.is_some() { Vec::new() } else { decision.actions };
         tracked.pending.push_back(Pending::recorded(tracked.snapshot(), actions, created));
         if broken.is_none() {
-            // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
+            // Only this batch knows of it: if it cannot be recorded, it is refused and does not exist.
             tracked.unborn = true;
             batch.fail_if_held_up();
         }
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// A session that was forced although it cannot run: one attempt that came to nothing.
+    /// Fails a session that was created by force although it cannot run: as after one attempt that failed.
     fn fail_at_once(&mut self, id: SessionId, cause: CannotStart) {
         let live = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run());
         if live.is_none() {
@@ -142,7 +142,7 @@ impl Engine {
         tracked.definition = Arc::new(definition);
         self.know_account_first(id);
         let Some(decision) = self.decide(id, &event, now) else { return };
-        // A session that is to run from now on begins with it.
+        // A session that is to run from now on starts here.
         self.follow_run(id);
         self.note_new_run(id, &decision);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
@@ -190,7 +190,8 @@ impl Engine {
         })
     }
 
-    /// Nobody of this name; where records are damaged it may be one of them: their names are no more certain.
+    /// The error for an unknown name; if records are damaged it may be one of those, since their names are
+    /// uncertain.
     fn nobody(&self, wanted: &str) -> WhyNot {
         let wanted = wanted.to_owned();
         if self.damaged.is_empty() {
@@ -200,7 +201,7 @@ impl Engine {
         WhyNot::PerhapsDamaged { wanted, damaged, state: self.home.state.clone() }
     }
 
-    /// Finds the parent of a session, which must not be below it.
+    /// Finds the parent of a session, which must not be one of its descendants.
     pub(super) fn find_parent(
         &self,
         wanted: &str,
@@ -214,7 +215,7 @@ impl Engine {
         Ok((parent, name))
     }
 
-    /// The session and those above it. No line is longer than there are sessions, whatever an old record says.
+    /// The session and its ancestors. Bounded by the number of sessions, whatever an old record says.
     pub(super) fn line_of(&self, id: SessionId) -> impl Iterator<Item = SessionId> {
         let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
         std::iter::successors(Some(id), above).take(self.sessions.len())

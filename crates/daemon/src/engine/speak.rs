@@ -1,7 +1,8 @@
-//! What is said to an agent with a tape: one word at a time, by number, and only when what led to it is durable.
+//! What is written to an agent with a tape: one utterance at a time, by number, and only when what led to it
+//! is durable.
 //!
-//! Nothing here remembers what was said: the tape does. What is to be said stands in a list until the fold meets it on
-//! the tape, and is tried again whenever something has changed; the number makes sure that it is said once.
+//! Nothing here remembers what was said: the tape does. An intent stays in a list until the fold meets it on
+//! the tape, and is tried again whenever something has changed; the number ensures that it is said once.
 
 use super::Engine;
 use crate::crash;
@@ -15,21 +16,21 @@ use pinfold_shim::{Command, Label, Say, SayNumber, SayRefused};
 use pinfold_store::{Message, SessionId};
 use tracing::{debug, warn};
 
-/// What came of the attempt to say something.
+/// The result of an attempt to say something.
 enum Tried {
     Say(Box<Utterance>),
-    /// It is tried again later.
+    /// Try again later.
     Later,
-    /// It is not to be said any more.
+    /// It need not be said any more.
     Never,
-    /// The protocol has no word for it.
+    /// The protocol cannot express it.
     NotOffered,
     /// It can never be said.
     Fails(CannotSay),
 }
 
 impl Engine {
-    /// Says what is to be said next, if that is possible now.
+    /// Says the next thing that is to be said, if possible now.
     pub(super) fn speak(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id).filter(|tracked| tracked.pending.is_empty()) else {
             return;
@@ -46,7 +47,7 @@ impl Engine {
             return;
         };
         if let Some(intent) = taping.fold.wants().filter(|_| !ends) {
-            // What the agent said and nobody has stored is not answered.
+            // What the agent said is not answered before it is stored.
             if taping.changed.is_some() {
                 return self.store_fold(id);
             }
@@ -61,7 +62,7 @@ impl Engine {
         self.speak_first(id, run, in_turn);
     }
 
-    /// Says the first of what waits that can be said now.
+    /// Says the first waiting intent that can be said now.
     fn speak_first(&mut self, id: SessionId, run: RunNumber, in_turn: bool) {
         let Some(taping) = self.taping(id) else { return };
         for intent in taping.intents.clone() {
@@ -80,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Ends a turn without a word: by the usual signal, and where the run is the turn, by ending that.
+    /// Ends a turn by signal; if the run is the turn, by ending the run.
     fn interrupt_process(&self, id: SessionId, run: RunNumber) {
         let Some(spec) = self.sessions.get(&id).map(|tracked| tracked.session.spec()) else { return };
         self.tell_shim(
@@ -104,18 +105,18 @@ impl Engine {
         crash::point("say.sent");
     }
 
-    /// A word was refused: its number is still free.
+    /// An utterance was refused: its number is still free.
     pub(super) fn not_said(&mut self, id: SessionId, run: RunNumber, number: u64, why: SayRefused) {
         let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
         taping.asked.take_if(|asked| *asked == number);
         match why {
-            // More is on the tape, or will be: whatever comes of that, it is tried again after it.
+            // There is more on the tape, or will be: try again once that is read.
             SayRefused::MoreWasPrinted => self.read_all(id),
             SayRefused::Closed => {
                 taping.shut = true;
                 warn!(%id, run = run.0, "it does not read its standard input any more");
             }
-            // The shim tells when there is room again.
+            // The shim reports when there is room again.
             SayRefused::TooMuchWaits | SayRefused::TapeBroken { .. } => {}
             SayRefused::Other { code } => warn!(%id, run = run.0, code, "its shim does not say it"),
         }
@@ -130,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// Has a message said to the agent; one that is on the tape already is not said again.
+    /// Queues a message for the agent; one that is already on the tape is not said again.
     pub(super) fn prompt(&mut self, id: SessionId, run: RunNumber, row: Message, given: Given) {
         if row.files.is_empty() {
             return self.prompt_now(id, run, row, given);
@@ -142,7 +143,7 @@ impl Engine {
         self.ports.files.missing(files, Box::new(told));
     }
 
-    /// The files of a message were looked for; one that is gone fails it.
+    /// The files of a message were looked for; a missing one fails the message.
     pub(super) fn files_seen(
         &mut self,
         id: SessionId,
@@ -163,7 +164,7 @@ impl Engine {
         self.speak(id);
     }
 
-    /// Whether its agent is told that it may have seen a message before.
+    /// Whether the agent is told that it may have seen a message before.
     pub(super) fn marks_repetition(&self, id: SessionId) -> bool {
         self.sessions.get(&id).is_none_or(|tracked| tracked.session.spec().policy.mark_repetition)
     }
@@ -179,7 +180,7 @@ impl Engine {
             return;
         }
         if by_argument && taping.fold.prompted() != Some(message) {
-            // Another message is on its command line, and was cancelled: this one gets a run of its own.
+            // Its command line has another message, which was cancelled: this one gets a run of its own.
             warn!(%id, run = run.0, "it was started for another message");
             let grace = std::time::Duration::ZERO;
             return self.tell_shim(id, &Command::Stop { run, grace });
@@ -188,7 +189,7 @@ impl Engine {
         taping.want(Intent::Prompt(Prompt { message, delivery, attempt, text, repetition, files, from }));
     }
 
-    /// Has the answer to a request said to the agent.
+    /// Queues the answer to a request for the agent.
     pub(super) fn reply(&mut self, id: SessionId, run: RunNumber, key: &str, answer: &RequestAnswer) {
         let Ok(request) = key.parse() else { return };
         let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
@@ -200,7 +201,7 @@ impl Engine {
         taping.want(Intent::Answer(Reply { request, verdict, words, always }));
     }
 
-    /// Has the agent told that nothing more will come. It is said now or never: the signal follows.
+    /// Tells the agent that nothing more will come. It is said now or never: the signal follows.
     pub(super) fn close(&mut self, id: SessionId, run: RunNumber) {
         let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
         taping.intents = vec![Intent::Close];
@@ -209,12 +210,12 @@ impl Engine {
         }
     }
 
-    /// Has the turn under way ended.
+    /// Ends the turn under way.
     pub(super) fn interrupt(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let session = &tracked.session;
         if !session.is_interrupted() && session.takeover().is_none() && !session.is_leaving() {
-            // The turn that it was to end is over already: the next one is not meant.
+            // The turn it was to end is already over; the next one is not meant.
             return;
         }
         match self.taping(id).filter(|taping| taping.fold.run() == run) {
@@ -227,7 +228,7 @@ impl Engine {
 fn attempt(taping: &Taping, intent: &Intent, in_turn: bool) -> Tried {
     match taping.fold.say(taping.fold.last_said() + 1, intent) {
         Ok(utterance) => Tried::Say(Box::new(utterance)),
-        // The turn that it is to end has not begun yet, or is over.
+        // The turn it is to end has not begun yet, or is over.
         Err(CannotSay::NoTurn) if in_turn => Tried::Later,
         Err(CannotSay::NoTurn | CannotSay::NoSuchRequest) => Tried::Never,
         Err(

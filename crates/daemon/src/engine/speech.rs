@@ -1,11 +1,11 @@
-//! How a message is written for an agent of kind `command`, and what its last line says.
+//! How a message is written for an agent of kind `command`, and what its last line means.
 
 use crate::define::definition::Input;
 use pinfold_store::Message;
 use serde_json::json;
 
-/// One message as one line. `from` is the session that sent it, and `own` the one that reads it: what another session
-/// says never looks like a person's word.
+/// One message as one line. `from` is the session that sent it, and `own` the one that reads it: text from
+/// another session never looks like a person's.
 pub(crate) fn line(how: Input, message: &Message, own: &str, attempt: u32) -> Vec<u8> {
     let Message { id, text, from, files, .. } = message;
     let text = &files.iter().fold(text.clone(), |text, file| format!("{text}\n@{file}"));
@@ -28,7 +28,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n")
 }
 
-/// The answer in what stands behind the mark: a JSON string is decoded, anything else is taken as it is.
+/// The answer after the mark: a JSON string is decoded, anything else is taken as it is.
 pub(crate) fn answer(rest: &[u8]) -> String {
     let text = String::from_utf8_lossy(rest);
     let text = text.trim();
@@ -83,7 +83,7 @@ mod tests {
     fn what_another_session_says_is_marked_as_that() {
         let rows = [
             (Some("evil"), "[from session evil] a\\nb\n"),
-            // What it says to itself needs no mark.
+            // Its own messages need no mark.
             (Some("own"), "a\\nb\n"),
             (None, "a\\nb\n"),
         ];

@@ -1,4 +1,4 @@
-//! What turns take, as their agents report it.
+//! What turns cost, as their agents report it.
 
 use super::Engine;
 use crate::engine::session::Tracked;
@@ -8,7 +8,7 @@ use pinfold_core::{Event, RunEvent, RunNumber};
 use pinfold_store::{Facts, SessionId};
 
 impl Engine {
-    /// Counts what a turn took; says how much that is, if it is told.
+    /// Counts what a turn cost; returns how much that is, if the agent reports it.
     pub(super) fn spent(
         &mut self,
         id: SessionId,
@@ -39,7 +39,7 @@ fn sum(tracked: &Tracked) -> Figures {
     tracked.session.usage().map(|usage| usage.sum).unwrap_or_default()
 }
 
-/// What a sum has grown by.
+/// The difference between two totals.
 fn since(before: Figures, now: Figures) -> Figures {
     let grown = |before: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)));
     let cost = grown(before.cost.map(|cost| cost.0), now.cost.map(|cost| cost.0));
@@ -51,7 +51,7 @@ fn since(before: Figures, now: Figures) -> Figures {
     }
 }
 
-/// What an agent tells, in exact numbers.
+/// An agent's figures as exact numbers.
 fn figures(spent: Spent) -> Figures {
     let Spent { input_tokens, output_tokens, cached_tokens, cost_usd } = spent;
     let cost = cost_usd.and_then(Money::of_usd);

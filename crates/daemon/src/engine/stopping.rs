@@ -1,4 +1,5 @@
-//! What is known of an end that is under way: of a run that was told to stop, and of a session at the daemon's end.
+//! What is known of an end under way: of a run that was told to stop, and of a session when the daemon goes
+//! down.
 
 use pinfold_core::RunNumber;
 use pinfold_core::unended::Unended;
@@ -12,34 +13,34 @@ pub(crate) struct Watch {
     pub(super) until: Instant,
 }
 
-/// How far a watched stop is behind its grace.
+/// How far a watched stop is past its grace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// Long enough to ask.
+    /// Long enough to ask the shim for a sign of life.
     ToAsk,
-    /// Too long for a shim that runs to be silent.
+    /// Too long for a running shim to stay silent.
     Unanswered,
     /// Too long for a tree that can be ended.
     Unended,
 }
 
-/// Whether a shim has said anything since it was asked for a sign of life.
+/// Whether a shim has reported anything since it was asked for a sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard {
     Since,
-    /// It has not; and how long it had run when it was asked, in nanoseconds.
+    /// It has not; `ran` is the CPU time it had used when it was asked, in nanoseconds.
     NotSince {
         ran: Option<u64>,
     },
 }
 
-/// How the daemon's end stands with one session.
+/// How far one session is with the daemon's shutdown.
 #[derive(Debug, Default)]
 pub(crate) struct Farewell {
-    /// It had long enough to come to rest, and it is not known yet who is in the way.
+    /// It had long enough to come to rest, and what is in the way is not known yet.
     pub(super) overdue: bool,
-    /// How often its tree was ended.
+    /// How often its tree was killed.
     pub(super) endings: u32,
-    /// Who is left behind, where somebody is.
+    /// What is left of it, if anything.
     pub(super) left: Option<Unended>,
 }

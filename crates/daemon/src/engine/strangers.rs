@@ -1,5 +1,5 @@
-//! What is there of sessions that the store does not know: folders, and shims that live. They are shown, left alone
-//! by a start, and ended by a `down`.
+//! What exists of sessions that the store does not know: folders, and live shims. They are shown, left alone
+//! at start-up, and ended by a `down`.
 
 use super::{Closing, Engine};
 use crate::engine::input::Input;
@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracing::warn;
 
 impl Engine {
-    /// The same as [`Engine::look_for_strangers`], before the loop begins: blocks.
+    /// As [`Engine::look_for_strangers`], before the loop begins: blocks.
     pub(crate) fn look_for_strangers_first(&mut self) {
         let there = strangers::look(&self.home, &self.kept());
         self.note_strangers(there);
     }
 
-    /// Looks for what the store does not know; the daemon stays until that is done.
+    /// Looks for sessions that the store does not know; the daemon stays until that is done.
     pub(super) fn look_for_strangers(&mut self) {
         self.strangers += 1;
         let handle = self.handle.clone();
@@ -23,7 +23,7 @@ impl Engine {
         self.ports.shims.strangers(self.home.clone(), self.kept(), Box::new(told));
     }
 
-    /// The sessions whose agents are looked after.
+    /// The ids of the sessions that this daemon supervises.
     fn kept(&self) -> BTreeSet<String> {
         self.sessions.keys().map(ToString::to_string).collect()
     }
@@ -36,7 +36,7 @@ impl Engine {
         }
     }
 
-    /// Notes what the store does not know; says it where there is any.
+    /// Keeps the list of unknown sessions; warns if there are any.
     fn note_strangers(&mut self, there: There) {
         let mut found: BTreeMap<String, Unknown> = BTreeMap::new();
         let kept = |id: &String| id.parse().is_ok_and(|id| self.sessions.contains_key(&id));
@@ -58,7 +58,7 @@ impl Engine {
         self.unknown = found.into_values().collect();
     }
 
-    /// Ends the agents that nobody knows; the daemon stays until that is done.
+    /// Ends the agents of unknown sessions; the daemon stays until that is done.
     pub(super) fn end_strangers(&mut self) {
         for unknown in self.unknown.iter().filter(|unknown| unknown.shim_pid.is_some()) {
             let socket = self.home.runtime.join("shims").join(format!("{}.sock", unknown.id));

@@ -1,4 +1,5 @@
-//! What the daemon knows of a run with a tape: its fold, how far that is stored, and what is to be said. Data only.
+//! What the daemon knows of a run with a tape: its fold, how far that is stored, and what is to be said. Data
+//! only.
 
 use crate::ports::shims::observe::Seen;
 use pinfold_agents::{Fold, Intent, Label, Observation};
@@ -7,57 +8,57 @@ use pinfold_core::{Boot, MessageId, RunNumber, Wall};
 use pinfold_shim::{Exited, Flow};
 use pinfold_store::{AnswerPart, Batch, Cursor, SessionId};
 
-/// A tape of which so much may not be heard: then the agent waits.
+/// The most that may be unheard of one tape: after that the agent waits.
 const MOST_UNHEARD: u64 = 64 << 20;
-/// However many tapes there are, each may have so much.
+/// However many tapes there are, each may have this much unheard.
 const LEAST_UNHEARD: u64 = 8 << 20;
-/// All tapes of a home together.
+/// The most that may be unheard of all tapes of a home together.
 const ALL_UNHEARD: u64 = 8 << 30;
 
-/// A cursor this far behind its fold is stored by itself.
+/// A cursor this many bytes behind its fold is stored on its own.
 const BEHIND: u64 = 1 << 20;
 /// The same after this time, in milliseconds.
 const BEHIND_FOR: u64 = 10_000;
 
-/// So much of what was printed is kept in memory.
+/// How many bytes of the latest output are kept in memory.
 const LAST: usize = 4 << 10;
 
-/// How much of a tape may be unheard when so many live.
+/// How much of a tape may be unheard, given the number of live tapes.
 pub(crate) fn most_unheard(tapes: u64) -> u64 {
     (ALL_UNHEARD / tapes.max(1)).clamp(LEAST_UNHEARD, MOST_UNHEARD)
 }
 
-/// The tape of a run as it is heard.
+/// The tape of a run, as the daemon hears it.
 pub(crate) struct Taping {
     pub(crate) fold: Fold,
-    /// Where the tape is read next.
+    /// Where reading continues.
     pub(crate) next: u64,
     pub(crate) reading: Reading,
-    /// Where it ended when the shim last told of it, until that is read.
+    /// The end of the tape when the shim last reported it, until that is read.
     pub(crate) told: Option<u64>,
-    /// Whether the fold knows more than what is stored or on its way there, and since when.
+    /// Since when the fold knows more than is stored or being committed; `None` if it does not.
     pub(crate) changed: Option<Boot>,
-    /// How far it was when it was stored last.
+    /// How far it was when it was last stored.
     stored: u64,
-    /// What is to be said as soon as that is possible.
+    /// What is to be said as soon as possible.
     pub(crate) intents: Vec<Intent>,
-    /// The number of the word that the shim was given and that is not on the tape yet.
+    /// The number of the utterance that the shim was given and that is not on the tape yet.
     pub(crate) asked: Option<u64>,
-    /// Nothing can be said to it any more.
+    /// The agent does not read its input any more.
     pub(crate) shut: bool,
     /// The end that is judged when the fold has reached the end of the tape.
     pub(crate) end: Option<Judgement>,
-    /// The same for what a new daemon has found.
+    /// What a new daemon has found; it waits for the same.
     pub(crate) seen: Option<Box<Seen>>,
     /// Whether the agent waits because its tape is full or cannot be written.
     pub(crate) flow: Flow,
-    /// Parts of the answer under way that are not on their way to the disk yet.
+    /// Parts of the answer under way that are not being committed yet.
     pub(crate) parts: Vec<AnswerPart>,
-    /// When it printed last.
+    /// When the agent last printed.
     pub(crate) printed_at: Option<Wall>,
-    /// The end of what it printed.
+    /// The end of its output.
     last: Vec<u8>,
-    /// What was known when the run was decided; it counts when the run has started.
+    /// What was known when the run was decided; it counts once the run has started.
     pub(crate) first: Vec<Observation>,
 }
 
@@ -66,16 +67,16 @@ pub(crate) struct Taping {
 pub(crate) enum Reading {
     No,
     UnderWay,
-    /// It is, and has grown meanwhile.
+    /// It is, and it has grown meanwhile.
     Again,
 }
 
 /// An end that waits for the rest of the tape.
 #[derive(Debug)]
 pub(crate) enum Judgement {
-    /// The shim wrote it down.
+    /// The shim recorded it.
     Exited { exited: Box<Exited>, shim: Shim },
-    /// Nobody did: the shim was lost.
+    /// It was not recorded: the shim was lost.
     Lost,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Noted {
     pub(crate) run: RunNumber,
     /// How far the tape was folded.
     pub(crate) to: u64,
-    /// From where on it is needed.
+    /// From where the tape is still needed.
     pub(crate) from: u64,
 }
 
@@ -93,7 +94,7 @@ pub(crate) struct Noted {
 pub(crate) struct Gathered {
     id: SessionId,
     pub(crate) batch: Batch,
-    /// Whether a decision is among it.
+    /// Whether it contains a decision.
     pub(crate) joined: bool,
 }
 
@@ -102,13 +103,13 @@ impl Gathered {
         Gathered { id, batch: Batch::new(), joined: false }
     }
 
-    /// Adds a decision; whether it is not the first.
+    /// Adds a decision; returns whether it is not the first.
     pub(crate) fn join(&mut self, batch: Batch) -> bool {
         self.batch.append(batch);
         std::mem::replace(&mut self.joined, true)
     }
 
-    /// Adds what becomes durable with it, and is not a decision of the session.
+    /// Adds what becomes durable with it but is not a decision of the session.
     pub(crate) fn add(&mut self, batch: Batch) {
         self.batch.append(batch);
     }
@@ -128,12 +129,12 @@ pub(crate) struct Given {
 }
 
 impl Taping {
-    /// That of a run that was just decided, on a tape that was folded so far.
+    /// The state for a run that was just decided, on a tape folded up to `floor`.
     pub(crate) fn begin(fold: Fold, first: Vec<Observation>, floor: u64, now: Boot) -> Taping {
         Taping { changed: Some(now), first, ..Taping::of(fold, floor, floor) }
     }
 
-    /// That of a run that an earlier daemon has heard so far.
+    /// The state for a run that an earlier daemon has partly heard.
     pub(crate) fn resume(run: RunNumber, state: &str, floor: u64, now: Boot) -> Taping {
         let (fold, first) = Fold::resume(run, state);
         let next = if fold.to() == 0 { floor } else { fold.reads_from() };
@@ -162,18 +163,19 @@ impl Taping {
         }
     }
 
-    /// Whether it is time to store how far it is, although nothing came of what was heard.
+    /// Whether it is time to store the cursor although the output led to nothing.
     pub(crate) fn is_behind(&self, now: Boot) -> bool {
         let long = |since: Boot| now.0.saturating_sub(since.0) >= BEHIND_FOR;
         self.changed.is_some_and(long) || self.fold.to().saturating_sub(self.stored) >= BEHIND
     }
 
-    /// Whether more of an answer waits for the disk than is to be in memory.
+    /// Whether more of an answer waits for the disk than should be in memory.
     pub(crate) fn is_full(&self) -> bool {
         self.parts.iter().map(|part| part.text.len() as u64).sum::<u64>() >= BEHIND
     }
 
-    /// What is to be stored, and what may be said of the tape when it is. It counts as stored from here on.
+    /// The cursor to store, and what the shim may be told of the tape afterwards. From here on it counts as
+    /// stored.
     pub(crate) fn cursor(&mut self, session: SessionId, floor: u64) -> (Cursor, Noted) {
         let (run, to) = (self.fold.run(), self.fold.to().max(floor));
         let from = if self.fold.to() == 0 { floor } else { self.fold.reads_from() };
@@ -182,10 +184,10 @@ impl Taping {
         (Cursor { session, run, position: to, state: self.fold.cursor() }, Noted { run, to, from })
     }
 
-    /// Wants something said, once.
+    /// Adds an intent, once.
     pub(crate) fn want(&mut self, intent: Intent) {
         let same = |known: &Intent| match (known, &intent) {
-            // A message that is delivered takes the place of an earlier one.
+            // A delivered message replaces an earlier one.
             (Intent::Prompt(_), Intent::Prompt(_)) => true,
             (known, intent) => known.label() == intent.label(),
         };
@@ -193,7 +195,7 @@ impl Taping {
         self.intents.push(intent);
     }
 
-    /// Keeps the end of what the agent printed, for the record of its exit.
+    /// Keeps the end of the agent's output for the record of its exit.
     pub(crate) fn printed(&mut self, bytes: &[u8], at: Wall) {
         self.printed_at = Some(at);
         self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(LAST)..]);
@@ -209,7 +211,7 @@ impl Taping {
         lines[lines.len().saturating_sub(most)..].iter().map(|line| (*line).to_owned()).collect()
     }
 
-    /// Something stands on the tape.
+    /// An utterance has appeared on the tape.
     pub(crate) fn was_said(&mut self, number: u64, label: &Label) {
         self.intents.retain(|intent| intent.label() != *label);
         self.asked.take_if(|asked| *asked <= number);

@@ -25,7 +25,8 @@ impl Terminal {
         self.watched == Some(Watched::Yes)
     }
 
-    /// What it says of its agent. A dialog is known by the file alone: after a bell a message may be just what is waited for.
+    /// What it says of its agent. Only the file shows a dialog: after a bell, a message may be just what the
+    /// agent waits for.
     pub(crate) fn standing(&self) -> Standing {
         let filed = self.filed.as_ref().and_then(|filed| Some((filed.does?, filed)));
         if let Some((does, filed)) = filed {

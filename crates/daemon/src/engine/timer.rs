@@ -1,4 +1,4 @@
-//! The deadlines of all sessions. Who wakes the loop at the first of them is the clock's business.
+//! The deadlines of all sessions. Waking the loop at the first one is the clock's task.
 
 use pinfold_core::Boot;
 use pinfold_store::SessionId;

@@ -1,4 +1,4 @@
-//! A deadline on every stop: a shim that runs answers, and says who cannot be ended.
+//! A deadline on every stop: a running shim answers, and names what cannot be ended.
 
 use super::Engine;
 use super::stopping::{Heard, Overdue, Watch};
@@ -9,18 +9,18 @@ use pinfold_shim::{Command, Report};
 use pinfold_store::SessionId;
 use std::time::Duration;
 
-/// Behind the grace, a shim that lives has answered within this.
+/// How long after the grace a live shim has answered.
 pub(super) const NO_ANSWER: Duration = Duration::from_secs(2);
-/// Behind the grace, a shim that has not ended its run is asked for a sign of life after this.
+/// How long after the grace a shim that has not ended its run is asked for a sign of life.
 const ASK: Duration = Duration::from_secs(1);
-/// Behind the grace, a shim that answers has ended its run within this, or said who survives. One of an older
-/// version cannot say it.
+/// How long after the grace a shim that answers has ended its run or named the survivors. An older version
+/// cannot name them.
 const NO_END: Duration = Duration::from_secs(8);
-/// No run has this number: a shim that is asked about it answers that it knows of none.
+/// No run has this number: a shim that is asked about it answers that it knows no such run.
 pub(super) const NO_RUN: RunNumber = RunNumber(0);
 
 impl Engine {
-    /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.
+    /// Watches a stop that a shim was told. If it is asked for again, the earlier end of the grace counts.
     pub(super) fn watch_stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
         let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         let Some(until) = self.ports.clock.awake().checked_add(grace) else { return };
@@ -54,7 +54,8 @@ impl Engine {
                 }
             }
             Overdue::Unanswered | Overdue::Unended => match live.heard {
-                // One that gets little of a busy machine is slow, not mute: it has as long as its tree has.
+                // A shim that gets little of a busy machine is slow, not mute: it has as much time as its
+                // tree.
                 Heard::NotSince { ran: before } if overdue == Overdue::Unanswered && ran(shim) > before => {}
                 Heard::NotSince { .. } => {
                     self.of_run(id, watch.run, RunEvent::Unended(Unended::Silent { shim }));
@@ -67,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Looks below a shim that does not say who is left: one of an older version.
+    /// Looks for survivors below a shim of an older version, which does not name them.
     fn look_for_survivors(&self, id: SessionId, run: RunNumber) {
         let Some(shim) = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()) else { return };
         let (link, handle) = (shim.number, self.handle.clone());
@@ -77,7 +78,8 @@ impl Engine {
         self.ports.shims.survivors(shim.pid, Box::new(found));
     }
 
-    /// A shim that says anything runs. One that was silent has its stop before it: that is watched anew.
+    /// A shim that reports anything is running. If it was silent, its stop is still ahead of it and is
+    /// watched again.
     pub(super) fn shim_speaks(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let Some(live) = &mut tracked.run else { return };
@@ -90,7 +92,7 @@ impl Engine {
         self.watch_stop(id, run, grace);
     }
 
-    /// A shim names those of its tree that it cannot end.
+    /// A shim names the processes of its tree that it cannot end.
     pub(super) fn survivors(&mut self, id: SessionId, run: RunNumber, left: Vec<Survivor>) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let shim = tracked.shim.as_ref().map(|shim| shim.pid);

@@ -1,5 +1,5 @@
-//! What may be read of the engine from outside: answers to questions, and copies of sessions to show from. Whoever has
-//! a [`View`] changes nothing.
+//! What can be read of the engine from outside: answers to questions, and copies of sessions to show from. A
+//! [`View`] changes nothing.
 
 use super::accounts::AccountView;
 use super::feed::Became;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// One session, read where it is.
+/// One session, read in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a>(&'a Tracked);
 
@@ -54,7 +54,7 @@ impl<'a> Known<'a> {
         self.0.account.as_deref()
     }
 
-    /// What the core knows of it, with the messages that wait.
+    /// What the core knows of it, with its queued messages.
     pub(crate) fn core(self) -> &'a Session {
         &self.0.session
     }
@@ -68,7 +68,7 @@ impl<'a> Known<'a> {
         self.0.latest
     }
 
-    /// Tells how it stands, whenever that changes and is durable.
+    /// Reports how it stands, whenever that changes and is durable.
     pub(crate) fn watch(self) -> watch::Receiver<Snapshot> {
         self.0.seen.subscribe()
     }
@@ -83,7 +83,7 @@ impl<'a> Known<'a> {
         self.0.pid()
     }
 
-    /// What stands in its way.
+    /// What keeps it from going on.
     pub(crate) fn hindrances(self) -> Hindrances<'a> {
         let Tracked { name, damaged, held_up, stops_first, failed, .. } = self.0;
         let (held_up, stops_first, flow) = (held_up.as_deref(), *stops_first, self.0.flow());
@@ -97,7 +97,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The engine, to be read.
+/// A read-only view of the engine.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a>(pub(super) &'a Engine);
 
@@ -107,12 +107,12 @@ impl<'a> View<'a> {
         self.0.find(wanted)
     }
 
-    /// The archived session that a name or the beginning of an id stands for; the latest of a name.
+    /// The archived session with this name or id prefix; if several have the name, the latest.
     pub(crate) fn find_archived(self, wanted: &str) -> Result<SessionId, WhyNot> {
         self.0.find_archived(wanted)
     }
 
-    /// Finds the parent of a session, which must not be below it.
+    /// Finds the parent of a session, which must not be one of its descendants.
     pub(crate) fn find_parent(
         self,
         wanted: &str,
@@ -135,23 +135,23 @@ impl<'a> View<'a> {
         self.0.ports.journal.message(message)
     }
 
-    /// All sessions, in the order in which they were made.
+    /// All sessions, in the order in which they were created.
     pub(crate) fn sessions(self) -> impl DoubleEndedIterator<Item = Known<'a>> {
         self.0.sessions.values().map(|tracked| Known(tracked))
     }
 
-    /// Those that were made after one, which need not be there any more; all of them after none.
+    /// The sessions created after this one, which need not exist any more; all sessions if `None`.
     pub(crate) fn sessions_after(self, after: Option<SessionId>) -> impl Iterator<Item = Known<'a>> {
         let after = after.map_or(Unbounded, Excluded);
         self.0.sessions.range((after, Unbounded)).map(|(_, tracked)| Known(tracked))
     }
 
-    /// The sessions that belong to this one.
+    /// The child sessions of this one.
     pub(crate) fn children(self, id: SessionId) -> impl Iterator<Item = Known<'a>> {
         self.0.children(id).map(Known)
     }
 
-    /// The session and those above it, as far as they are there.
+    /// The session and its ancestors, as far as they exist.
     pub(crate) fn line_of(self, id: SessionId) -> impl Iterator<Item = SessionId> {
         self.0.line_of(id)
     }
@@ -161,12 +161,12 @@ impl<'a> View<'a> {
         self.0.damaged.values()
     }
 
-    /// What of this home the store does not know.
+    /// Agents found in this home that the store does not know.
     pub(crate) fn unknown(self) -> &'a [Unknown] {
         &self.0.unknown
     }
 
-    /// The sessions that purge is about, in their order; archived ones are not.
+    /// The sessions that purge considers, in order, without archived ones.
     pub(crate) fn to_purge(
         self,
         modes: Modes,
@@ -176,33 +176,34 @@ impl<'a> View<'a> {
         self.0.to_purge(modes, purge, socket)
     }
 
-    /// What an agent's name stands for.
+    /// The preset of this name.
     pub(crate) fn preset(self, agent: &str) -> Option<Preset> {
         self.0.config.preset(agent)
     }
 
-    /// How long what happened is kept.
+    /// How long history is kept.
     pub(crate) fn retention(self) -> Retention {
         self.0.config.retention()
     }
 
-    /// What the runs of an agent may do as a person does.
+    /// What runs of an agent may do as if they were a person.
     pub(crate) fn may(self, agent: &str) -> &'a [Act] {
         self.0.config.may(agent)
     }
 
-    /// Whether one that is confined counts as if it were not; of a session, or of none.
+    /// Whether confined callers count as unconfined for this agent and session; both are empty when no
+    /// session is concerned.
     pub(crate) fn lets_confined(self, agent: &str, session: &str) -> bool {
         self.0.lets_confined(agent, session)
     }
 
-    /// How many children a session may be given by its runs, and how far below a person's session.
+    /// How many children a session's runs may create, and how many levels below a person's session.
     pub(crate) fn child_limits(self, agent: &str, session: &str) -> (u32, u32) {
         let settings = self.0.config.settings(agent, session);
         (settings.child_limit, settings.child_depth)
     }
 
-    /// How long an HTTP hold may last; zero is for ever.
+    /// How long an HTTP hold may last; zero means forever.
     pub(crate) fn hold_limit(self) -> Duration {
         self.0.config.settings("", "").hold_limit
     }
@@ -212,7 +213,7 @@ impl<'a> View<'a> {
         self.0.memory.without
     }
 
-    /// Everything that is counted and measured.
+    /// All counters and gauges.
     pub(crate) fn measured(self) -> Vec<Metric> {
         self.0.measured()
     }
@@ -222,12 +223,12 @@ impl<'a> View<'a> {
         self.0.account_views()
     }
 
-    /// The store, for a connection of one's own; none while its file has lost its name.
+    /// The store, for a separate connection; `None` while its file has lost its name.
     pub(crate) fn readable(self) -> Option<Store> {
         self.0.readable()
     }
 
-    /// Where it is found who else is in the vendor session of a session, and what that is called.
+    /// Where to find the other users of a session's vendor session, and the name of that vendor session.
     pub(crate) fn others(self, id: SessionId) -> Option<(Others, String)> {
         let tracked = self.0.sessions.get(&id)?;
         let preset = self.0.config.preset(&tracked.definition.agent)?;
@@ -241,7 +242,7 @@ impl<'a> View<'a> {
         if has_tape { Written::Tape(self.0.home.tape(id)) } else { Written::Log(self.0.home.log(id)) }
     }
 
-    /// The sessions of which nothing is written now and that are not archived, with their log and their tape.
+    /// The sessions without a live run that are not archived, with their log and their tape.
     pub(crate) fn resting_output(self) -> Vec<(SessionId, PathBuf, PathBuf)> {
         let rests = |known: &Known<'_>| known.core().live_run().is_none() && known.state() != State::Archived;
         let places =
@@ -249,12 +250,12 @@ impl<'a> View<'a> {
         self.sessions().filter(rests).map(places).collect()
     }
 
-    /// Where each session has its folder.
+    /// The folder with one folder for each session.
     pub(crate) fn sessions_folder(self) -> PathBuf {
         self.0.home.sessions()
     }
 
-    /// Tells the number of the latest change of a session, whenever there is one; and the same of what is live.
+    /// Watches on the number of the latest change, and of the latest live change.
     pub(crate) fn watch_feed(self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
         (self.0.feed.changes.watch(), self.0.feed.live.watch())
     }
@@ -264,12 +265,12 @@ impl<'a> View<'a> {
         (self.0.generation, self.0.feed.changes.latest())
     }
 
-    /// The first changes after a number, each session as it is now; nothing where they are not known any more.
+    /// The first changes after a number, each session as it is now; `None` if they are no longer known.
     pub(crate) fn changes_after(self, number: u64, most: usize) -> Option<Vec<SessionChange>> {
         Some(self.copied(self.0.feed.changes.after(number)?, most))
     }
 
-    /// The same of what is live, which is forgotten only with the daemon.
+    /// The same for live changes, which are forgotten only with the daemon.
     pub(crate) fn live_after(self, number: u64, most: usize) -> Vec<SessionChange> {
         self.0.feed.live.after(number).map(|live| self.copied(live, most)).unwrap_or_default()
     }
@@ -289,7 +290,7 @@ impl<'a> View<'a> {
         changes.take(most).collect()
     }
 
-    /// What the daemon says of itself.
+    /// The daemon's view of itself.
     pub(crate) fn daemon(self) -> DaemonView<'a> {
         let engine = self.0;
         DaemonView {
@@ -304,18 +305,18 @@ impl<'a> View<'a> {
     }
 }
 
-/// One change, as it is read.
+/// One change, as clients read it.
 pub(crate) struct SessionChange {
     pub(crate) number: u64,
     pub(crate) id: SessionId,
     pub(crate) what: Changed,
 }
 
-/// What became of a session.
+/// What happened to a session.
 pub(crate) enum Changed {
-    /// How it is now.
+    /// Its present state.
     Session(Box<SessionView>),
-    /// It was removed; what it was called.
+    /// It was removed; its former name.
     Removed(String),
 }
 
@@ -327,7 +328,7 @@ pub(crate) struct DaemonView<'a> {
     pub(crate) generation: u64,
     /// What is wrong with the store, in sentences.
     pub(crate) troubles: Vec<String>,
-    /// Why the configuration was not taken over when it was read last.
+    /// Why the configuration was rejected when it was last read.
     pub(crate) config_refused: Option<&'a str>,
     pub(crate) socket_refused: Option<&'a str>,
 }

@@ -1,6 +1,6 @@
-//! The loop without a daemon around it: one session in the foreground, in memory only.
+//! The loop without a daemon: one session in the foreground, in memory only.
 //!
-//! The same loop, core, shims and locks as in the daemon. What is different: nothing is stored, the shim ends
+//! The same loop, core, shims and locks as in the daemon. The differences: nothing is stored, the shim ends
 //! with this process, agents have the caller's standard streams, and the loop ends with its one session.
 
 mod outcome;
@@ -34,28 +34,28 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-/// What is kept of the past: nobody reads more, and a run may be repeated for months.
+/// How much history is kept: nothing reads more, and a run may be repeated for months.
 const HISTORY: History = History::Newest(100);
 
-/// What a run in the foreground is started with.
+/// The options of a run in the foreground.
 pub struct Options {
-    /// Where locks and the configuration live.
+    /// The paths of locks and configuration.
     pub home: Home,
-    /// The program that is a shim, with the arguments that make it one.
+    /// The shim program, with the arguments that make it one.
     pub shim: (PathBuf, Vec<OsString>),
     /// The session.
     pub request: NewSession,
-    /// Told of what happens, in sentences.
+    /// Called with sentences about what happens.
     pub say: Box<dyn FnMut(&str)>,
 }
 
 /// Why there is no exit code of an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// As the contract says it.
+    /// An error of the API.
     #[error("{}", .0.message)]
     Refused(ErrorBody),
-    /// Something that it needs cannot be used.
+    /// Something it needs cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -72,16 +72,17 @@ impl From<WhyNot> for RunError {
     }
 }
 
-/// Supervises one session until it is over; the last exit code of its agent, 128 and the signal that killed it.
+/// Supervises one session until it is over; returns the last exit code of its agent, or 128 plus the signal
+/// that killed it.
 ///
 /// # Errors
-/// A lock is busy, the crash limit is reached, or something that it needs cannot be used.
+/// A lock is busy, the crash limit is reached, or something it needs cannot be used.
 pub fn run(options: Options) -> Result<u8, RunError> {
     crate::log::begin(None);
     run_through(options, |inputs| inputs)
 }
 
-/// As [`run`], with something between those who tell the loop and the loop.
+/// As [`run`], with something between the senders of inputs and the loop.
 fn run_through(
     options: Options,
     between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
@@ -131,7 +132,7 @@ fn run_through(
         all_reaped(reaping).await;
         code
     });
-    // Whatever still waits in a thread of its own, for a key that is not typed, ends with this process.
+    // Whatever still waits on a thread, for a key that is not typed, ends with this process.
     runtime.shutdown_background();
     code
 }
@@ -141,14 +142,14 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(4).build()
 }
 
-/// Waits until the shims are gone: their copies of the caller's streams are closed then, not before.
+/// Waits until the shims are gone: only then are their copies of the caller's streams closed.
 async fn all_reaped(mut reaping: UnboundedReceiver<JoinHandle<()>>) {
     while let Ok(reaper) = reaping.try_recv() {
         _ = reaper.await;
     }
 }
 
-/// Reads the request as `new` does; nothing is made where it cannot run.
+/// Reads the request as `new` does; creates nothing if it cannot run.
 fn define(
     request: &NewSession,
     presets: impl Fn(&str) -> Option<Preset>,
@@ -181,7 +182,7 @@ fn define(
     Ok((name, definition))
 }
 
-/// Makes the session, passes signals on, and ends the loop when the session is over.
+/// Creates the session, passes signals on, and ends the loop when the session is over.
 async fn direct(handle: &Handle, create: Create, ends: &Mutex<Ends>) -> Result<u8, RunError> {
     let signals = Signals::new().map_err(StartError::from)?;
     let outcome = supervise(handle, create, signals, ends).await;
@@ -204,7 +205,7 @@ async fn supervise(
         let now = *seen.borrow_and_update();
         if over(now) {
             let look = handle.view(move |view| view.session(id).map(outcome::Look::at)).await?;
-            // What has been seen may be over by now: a lock that was busy has come free, and the run begins.
+            // What was seen may be outdated by now: a busy lock has become free, and the run begins.
             if look.as_ref().is_none_or(|look| over(look.now)) {
                 let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
                 return outcome::of(look, ends, asked).map_err(RunError::from);
@@ -223,7 +224,7 @@ async fn supervise(
     }
 }
 
-/// A stop that does not come to an end is not waited for: whoever is in the way is named.
+/// The error for a stop that does not complete, which is not waited for: it names what is in the way.
 async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, WhyNot> {
     let by = handle.session(id, |known| known.core().unended().map(ToString::to_string)).await?;
     let by = by.unwrap_or_default();
@@ -239,7 +240,7 @@ async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snaps
     handle.session(id, |known| known.watch()).await.map_err(|_| handle.going_down())
 }
 
-/// A lock that is busy before anything has run is the end; later it is waited for.
+/// A lock that is busy before anything has run ends the run; later it is waited for.
 fn over(now: Snapshot) -> bool {
     match now.state {
         State::Stopped | State::Failed | State::Archived | State::Idle => true,
@@ -253,8 +254,8 @@ mod tests {
     use super::*;
     use pinfold_lock::{Folder, Guard, Request, Resource, SessionName};
 
-    /// Has the second look (the first one finds the watch) wait until the holder that was in the way has gone. A start
-    /// that was tried is said, and followed by a stop.
+    /// Makes the second look (the first one finds the watch) wait until the holder in the way has gone. An
+    /// attempted start is reported, and followed by a stop.
     fn hold_back(
         mut inputs: UnboundedReceiver<Input>,
         guard: Guard,
@@ -271,7 +272,8 @@ mod tests {
                     guard = None;
                     continue;
                 }
-                // On a slow machine the lock is looked at only after the holder went, and nobody is waited for.
+                // On a slow machine the lock is looked at only after the holder left, and there is nothing to
+                // wait for.
                 let gone = matches!(input, Input::HolderGone { .. } | Input::ShimUp { .. });
                 let started = if let Input::ShimUp { id, .. } = &input { Some(*id) } else { None };
                 _ = sender.send(input);
@@ -304,7 +306,7 @@ mod tests {
         let guard = folder.try_acquire(&resource, &Request::default()).unwrap();
         let request: NewSession =
             serde_json::from_value(serde_json::json!({ "name": "a", "command": ["/bin/true"] })).unwrap();
-        // Nothing can be a shim here: that the start was tried is enough.
+        // No program here can be a shim: that the start was tried is enough.
         let shim = (temp.path().join("no-shim"), Vec::new());
         let options = Options { home, shim, request, say: Box::new(|_| ()) };
         let (tried, starts) = std::sync::mpsc::channel();

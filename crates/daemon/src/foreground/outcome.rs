@@ -1,4 +1,4 @@
-//! How a run in the foreground went, as an exit code or an error, and what is said on the way.
+//! The result of a run in the foreground, as an exit code or an error, and what is printed on the way.
 
 use crate::clock::Clock;
 use crate::engine::{Known, Snapshot};
@@ -19,7 +19,7 @@ pub(super) struct Ends {
     last: Option<Exit>,
 }
 
-/// How the session stands when it is over.
+/// The state of the session when it is over.
 pub(super) struct Look {
     session: Session,
     life: Life,
@@ -33,7 +33,7 @@ impl Look {
     }
 }
 
-/// The exit code of the whole; a signal counts as 128 and its number, as in a shell.
+/// The exit code of the whole run; a signal counts as 128 plus its number, as in a shell.
 pub(super) fn of(look: Option<Look>, ends: Ends, asked: Option<i32>) -> Result<u8, ErrorBody> {
     let failed = |message: String| Err(ErrorBody::new(ErrorKind::Failed, message));
     let Some(Look { session, life, .. }) = look else { return failed("the session is gone".into()) };
@@ -83,7 +83,7 @@ fn busy(session: &Session) -> ErrorBody {
     ))
 }
 
-/// Notes how runs end, and says what somebody at the terminal wants to know.
+/// Notes how runs end, and prints what a person at the terminal wants to know.
 pub(super) fn witness(
     ends: Arc<Mutex<Ends>>,
     name: String,
@@ -102,7 +102,7 @@ pub(super) fn witness(
     }
 }
 
-/// What is worth a line: everything but what was asked for, and what the exit code tells.
+/// The line to print, if any: for everything except what was asked for and what the exit code tells.
 fn sentence(decision: &Decision, ends: Ends) -> Option<String> {
     let why = &decision.why;
     if *why == Why::Person(PersonAsked::Stopped) {
@@ -113,7 +113,7 @@ fn sentence(decision: &Decision, ends: Ends) -> Option<String> {
             grace => format!("stopping it within {}; once more ends it at once", words::duration(grace)),
         });
     }
-    // Before the first run a busy lock is the end, and is told as such.
+    // Before the first run a busy lock is the end, and is reported as such.
     let again = *why == Why::LockBusy && ends.last.is_some();
     (again || is_news(why)).then(|| why.to_string())
 }

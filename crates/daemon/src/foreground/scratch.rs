@@ -1,4 +1,4 @@
-//! A folder for what a shim has to write: it goes with the run, or with the next one where all were killed.
+//! A folder for what a shim has to write: removed with the run, or by the next run if everything was killed.
 
 use crate::define::home::Home;
 use pinfold_kernel::private::{self, Wider};
@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Everything below this name is ours. It is not a name that other programs use: a home may be any folder.
+/// Everything below this name is ours. Other programs do not use it: a home may be any folder.
 const FOLDER: &str = ".pinfold-runs";
-/// A folder is removed with what is in it only if this file in it says that we made it.
+/// A folder is removed with its content only if this file in it says that we made it.
 const MARKER: &str = ".made-by-pinfold";
 
-/// The folder of one run in the foreground. The flock on it says that its owner lives.
+/// The folder of one run in the foreground. The flock on it shows that its owner is alive.
 #[derive(Debug)]
 pub(super) struct Scratch {
     place: PathBuf,
@@ -37,7 +37,7 @@ impl Scratch {
                 Err(Errno::EXIST) => continue,
                 made => made?,
             }
-            // Somebody who swept may have been between the lines: then there is no such folder any more.
+            // Another process may have swept between these lines: then the folder is gone again.
             let lock = mark(all.as_fd(), &name).and_then(|()| lock(all.as_fd(), &name));
             if let Some(lock) = lock.filter(|_| is_there(all.as_fd(), &name)) {
                 return Ok(Scratch { path: place.join(&name), place, name, all, _lock: lock });
@@ -49,7 +49,7 @@ impl Scratch {
         &self.path
     }
 
-    /// The home with everything that is written in the scratch folder.
+    /// The home, with everything that is written moved to the scratch folder.
     pub(super) fn home(&self, home: &Home) -> io::Result<Home> {
         let home = Home { state: self.path.clone(), runtime: self.path.clone(), ..home.clone() };
         for folder in home.folders() {
@@ -67,7 +67,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Opens the folder of all of them, made where it is missing: a real directory of this user, closed to others.
+/// Opens the folder of all of them, and makes it if it is missing: a real directory of this user, closed to
+/// others.
 fn own_folder(runtime: &Path) -> io::Result<OwnedFd> {
     let path = private::way(runtime)?.join(FOLDER);
     Ok(private::open(&path, Wider::Refuse).map(|(folder, _)| folder)?)
@@ -94,29 +95,29 @@ fn is_there(all: BorrowedFd<'_>, name: &str) -> bool {
     rustix::fs::statat(all, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// Removes the folders of runs whose owners were killed, and nothing that we did not make. Control groups are named
-/// after the path by which a run's owner knew its folder: that is `place`.
+/// Removes the folders of runs whose owners were killed, and nothing that we did not make. Control groups are
+/// named after the path by which a run's owner knew its folder: that is `place`.
 fn sweep(all: BorrowedFd<'_>, place: &Path) {
     let entries = std::fs::read_dir(through(all)).into_iter().flatten().flatten();
     for name in entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_ours(name))
     {
         let Some(folder) = lock(all, &name) else { continue };
         if !is_marked(&folder) {
-            // Killed before it was marked: then it is empty, and only an empty one goes this way.
+            // Killed before it was marked: then it is empty, and this removes only empty folders.
             _ = rustix::fs::unlinkat(all, &name, AtFlags::REMOVEDIR);
             continue;
         }
         let mut shims =
             std::fs::read_dir(through(folder.as_fd()).join("shims")).into_iter().flatten().flatten();
         let known = |shim: std::fs::DirEntry| place.join(&name).join("shims").join(shim.file_name());
-        // A group in which something lives stays; so does the folder that it is named after.
+        // A group with live processes stays; so does the folder that it is named after.
         if shims.all(|shim| pinfold_shim::client::sweep(&known(shim)).is_ok()) {
             remove(all, &name);
         }
     }
 }
 
-/// A pid, a hyphen, a number.
+/// Whether a name is a pid, a hyphen and a number.
 fn is_ours(name: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.split_once('-').is_some_and(|(pid, count)| number(pid) && number(count))
@@ -133,7 +134,7 @@ fn remove(all: BorrowedFd<'_>, name: &str) {
     _ = std::fs::remove_dir_all(through(all).join(name));
 }
 
-/// A path that leads through a descriptor: whatever is renamed or linked meanwhile, it stays in that folder.
+/// A path through a descriptor: whatever is renamed or linked meanwhile, it stays in that folder.
 fn through(folder: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", folder.as_raw_fd()).into()
 }

@@ -11,7 +11,7 @@ const ASKING: [Number; 4] = [Number::INT, Number::TERM, Number::HUP, Number::QUI
 pub(super) struct Signals(mpsc::UnboundedReceiver<i32>);
 
 impl Signals {
-    /// Listens to them, except to those that the caller wants ignored, as `nohup` does.
+    /// Listens to them, except those that the caller wants ignored, as with `nohup`.
     pub(super) fn new() -> io::Result<Signals> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let ignored = ignored();
@@ -25,7 +25,7 @@ impl Signals {
         Ok(Signals(receiver))
     }
 
-    /// The number of the next one; never where none is listened to.
+    /// The number of the next signal; never returns if none is listened to.
     pub(super) async fn next(&mut self) -> i32 {
         match self.0.recv().await {
             Some(number) => number,

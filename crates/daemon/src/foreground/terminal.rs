@@ -12,10 +12,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The longest line that a terminal gives.
+/// The longest line that a terminal delivers.
 const LINE: usize = 4096;
 
-/// The streams for agents, and what has to be done so that they can read what is typed.
+/// The streams for agents, and the task that passes on what is typed, if one is needed.
 pub(super) fn streams() -> io::Result<([OwnedFd; 3], Option<impl Future<Output = ()> + use<>>)> {
     let stdout = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let stderr = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?;
@@ -34,7 +34,7 @@ fn libc_cont() -> i32 {
     rustix::process::Signal::CONT.as_raw()
 }
 
-/// What is typed, while this process is in the foreground of its terminal.
+/// What is typed while this process is in the foreground of its terminal.
 struct Typed {
     terminal: OwnedFd,
     resumed: Signal,
@@ -49,8 +49,8 @@ async fn pass_on(mut typed: Typed, mut agent: pipe::Sender) {
         if input == Input::Gone {
             return;
         }
-        // Reading in the background would stop this process: it is the shell's turn. Not every shell says when
-        // that is over, so whatever is typed next is a reason to look again.
+        // Reading in the background would stop this process: it is the shell's turn. Not every shell tells
+        // when that is over, so whatever is typed next is a reason to look again.
         if input == Input::Nothing || !in_foreground(&typed.terminal) {
             tokio::select! {
                 ready = terminal.readable() => match ready {
@@ -74,7 +74,7 @@ async fn pass_on(mut typed: Typed, mut agent: pipe::Sender) {
     }
 }
 
-/// What a terminal has for us.
+/// What a terminal has to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     Nothing,
@@ -83,7 +83,7 @@ enum Input {
     Gone,
 }
 
-/// The descriptor is shared with the shell, so it is not made non-blocking: it is asked before each read.
+/// The descriptor is shared with the shell, so it is not made non-blocking: it is polled before each read.
 fn look(terminal: &OwnedFd) -> Input {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut asked = [PollFd::new(terminal, PollFlags::IN)];

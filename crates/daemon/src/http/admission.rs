@@ -1,4 +1,5 @@
-//! Whether a request of a process that is not a person is let through, by what it is to the session that it names.
+//! Whether a request from a process that is not a person is admitted, depending on its relation to the
+//! session it names.
 
 use crate::caller::{Act, By, Caller, Kept, Kind, Pass, Relation, permits};
 use crate::engine::{Known, View, WhyNot};
@@ -6,17 +7,17 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::caller::Standing;
 use std::sync::Arc;
 
-/// What a request wants of whom.
+/// What a request asks for, and of which session.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) act: Act,
-    /// The verb, for people.
+    /// The verb, as people know it.
     pub(crate) verb: &'static str,
-    /// The session that it names.
+    /// The session that the request names.
     pub(crate) session: Option<String>,
 }
 
-/// Lets a request of a caller through who is not a person, or says why not.
+/// Admits a request from a caller that is not a person, or says why not.
 pub(super) fn admit(view: View<'_>, caller: &Arc<Caller>, wanted: &Wanted) -> Result<Pass, ErrorBody> {
     let own = owner_of(view, &caller.standing);
     let named = own.map(|own| (own.id(), own.name().to_owned()));
@@ -50,7 +51,7 @@ fn owner_of<'a>(view: View<'a>, standing: &Standing) -> Option<Known<'a>> {
     standing.shims.iter().find_map(of_shim)
 }
 
-/// What kind of caller it is; nothing for a person, or who counts as one by the configuration.
+/// What kind of caller it is; `None` for a person, or for a caller that counts as one by the configuration.
 fn kind(view: View<'_>, standing: &Standing, own: Option<Known<'_>>) -> Option<Kind> {
     let (agent, name) = own.map_or(("", ""), |own| (own.definition().agent.as_str(), own.name()));
     match (standing.is_confined(), standing.shims.is_empty()) {
@@ -61,13 +62,13 @@ fn kind(view: View<'_>, standing: &Standing, own: Option<Known<'_>>) -> Option<K
 }
 
 fn meant<'a>(view: View<'a>, name: &str, act: Act) -> Result<Known<'a>, WhyNot> {
-    // The same one that the request itself will find.
+    // The same session that the request itself will find.
     let archived = [Act::Restore, Act::Remove].contains(&act);
     let id = if archived { view.find_archived(name) } else { view.find(name) }?;
     view.session(id).ok_or(WhyNot::Gone)
 }
 
-/// Who the caller is, what it may, and that this is not it.
+/// Who the caller is, what it may do, and that this is not allowed.
 fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<Known<'_>>) -> String {
     let who = match (kind, own) {
         (Kind::Confined, _) => {

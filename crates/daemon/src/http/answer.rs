@@ -19,7 +19,7 @@ use pinfold_core::quoted::quoted;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// An error on its way to the client.
+/// An error for the client.
 pub(crate) struct Failure {
     body: ErrorBody,
     status: u16,
@@ -46,7 +46,7 @@ impl From<WhyNot> for Failure {
 }
 
 impl Failure {
-    /// The request was understood, but something in it cannot be.
+    /// The request was understood, but a value in it is not possible.
     pub(crate) fn bad_value(body: ErrorBody) -> Failure {
         let status = if body.kind == ErrorKind::Usage { UNPROCESSABLE } else { body.kind.status() };
         Failure { body, status }
@@ -65,7 +65,7 @@ impl Failure {
         self.body
     }
 
-    /// There is only so much for each.
+    /// The client has reached a limit.
     pub(crate) fn too_many(body: ErrorBody) -> Failure {
         Failure { body, status: StatusCode::TOO_MANY_REQUESTS.as_u16() }
     }
@@ -93,7 +93,7 @@ impl IntoResponse for Failure {
 }
 
 pub(crate) async fn no_such_place(uri: Uri) -> Failure {
-    // No session has the empty name, and with it there is no such address.
+    // No session has an empty name, and no address contains one.
     if uri.path().strip_prefix("/v1/sessions/").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         return WhyNot::Unknown { wanted: String::new() }.into();
     }
@@ -108,7 +108,7 @@ pub(crate) async fn no_such_method() -> Failure {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Largest(pub(crate) usize);
 
-/// What a request says in its body; an empty one says nothing.
+/// The body of a request, read as JSON; an empty body counts as an empty object.
 pub(crate) struct Said<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Said<T> {
@@ -120,7 +120,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Said<T> {
     }
 }
 
-/// The whole body of a request, if it comes in time and is not too large.
+/// The whole body of a request, if it arrives in time and is not too large.
 pub(crate) async fn body(request: Request) -> Result<Bytes, Failure> {
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -132,7 +132,7 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, Failure> {
     bytes.await.map_err(|_| slow())?.map_err(|refused| unread(&refused))
 }
 
-/// What a body says.
+/// Parses a body.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(bytes).map_err(|error| misread(&error))
 }
@@ -153,7 +153,7 @@ fn unread(refused: &BytesRejection) -> Failure {
     }
 }
 
-/// What is no JSON is a mistake of the program; what is none of the fields, or has a wrong type, is a bad value.
+/// Invalid JSON is the client's bug (400); an unknown field or a wrong type is a bad value (422).
 fn misread(error: &serde_json::Error) -> Failure {
     let message = format!("the request cannot be read: {error}");
     if !error.is_data() {
@@ -166,7 +166,7 @@ fn misread(error: &serde_json::Error) -> Failure {
     }
 }
 
-/// serde names the fields that it knows, in backticks.
+/// serde lists the known fields in backticks.
 fn no_field(field: &str, known: &str) -> String {
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
     if known.is_empty() {
@@ -175,7 +175,7 @@ fn no_field(field: &str, known: &str) -> String {
     format!("there is no field `{field}`; the nearest one is `{}`", nearest(field, &known))
 }
 
-/// What a request asks for behind the `?`.
+/// The query of a request.
 pub(crate) struct Asked<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
@@ -199,12 +199,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-/// A refusal of the core, in words and with what to do.
+/// A refusal by the core, with words and advice.
 pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
     Failure::conflict(refusal_body(name, refusal))
 }
 
-/// The same, as the error object.
+/// As `refusal`, but the error object.
 pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
     let (kind, message) = refused(name, refusal);
     let body = ErrorBody::new(kind, message);
@@ -214,7 +214,7 @@ pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
     }
 }
 
-/// What is refused, in words.
+/// The kind and text of a refusal.
 fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
     match refusal {
         Refusal::Archived => (ErrorKind::Archived, format!("session `{name}` is archived")),
@@ -256,7 +256,7 @@ fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
     }
 }
 
-/// What helps, where something does.
+/// What helps, if anything does.
 fn way_out(name: &str, refusal: Refusal) -> Option<String> {
     let verb = |verb: &str, does: &str| Some(format!("`pinfold {verb} {}` {does}", quoted(name)));
     match refusal {

@@ -1,4 +1,4 @@
-//! Archive, restore, purge and rm. A request returns when it is so.
+//! Archive, restore, purge and rm. A request returns once the state is reached.
 
 use super::Context;
 use super::answer::{Answered, Failure, Named, Said, refusal};
@@ -67,7 +67,7 @@ pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answere
     candidates.retain(|candidate| context.pass.touches(candidate.id));
     let mut purged = Purged::default();
     let mut under_way = Vec::new();
-    // All are asked before any is waited for: their graces run at the same time.
+    // All are asked before any is waited for, so their graces run at the same time.
     for Candidate { id, name, own, spared } in candidates {
         let spared = match (spared, dry_run) {
             (None, false) => refused(&context, id, Ask::Purge { include_active, own }).await?,
@@ -100,7 +100,7 @@ async fn refused(context: &Context, id: SessionId, ask: Ask) -> Result<Option<Re
     Ok(if let Answer::Refused(why) = answer { Some(why) } else { None })
 }
 
-/// Why purge leaves a session alone, in a few words.
+/// Why purge spares a session, in a few words.
 fn reason(why: Refusal) -> &'static str {
     match why {
         Refusal::Own => "it is the session that asks",
@@ -127,9 +127,9 @@ fn reason(why: Refusal) -> &'static str {
     }
 }
 
-/// Brings every archived session back whose name is free.
+/// Restores every archived session whose name is free.
 pub(crate) async fn restore_all(context: Context) -> Answered<Vec<Session>> {
-    // The latest of a name comes first: it is the one that gets it.
+    // The latest of a name comes first, so it gets the name.
     let archived = context.handle.view(|view| {
         let archived = view.sessions().rev().filter(|known| known.state() == CoreState::Archived);
         archived.map(Known::id).collect::<Vec<_>>()

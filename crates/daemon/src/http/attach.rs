@@ -1,6 +1,6 @@
-//! Attach: counts whoever is attached, wakes or takes over the session, and says where its terminal is.
+//! Attach: counts the client, wakes or takes over the session, and says where its terminal is.
 //!
-//! The terminal itself is the shim's: keys and screens do not come through here.
+//! The terminal itself is the shim's: keys and screens do not pass through here.
 
 use super::Context;
 use super::answer::{Failure, Named, Said, refusal_body};
@@ -29,10 +29,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// What is waited for is said anew so often, with the time that is left of it. Nothing is looked at for that.
+/// How often a waiting client is told again, with the time left. Nothing is looked up for that.
 const SAID_AGAIN: Duration = Duration::from_secs(1);
 
-/// Somebody who is attached, or about to be.
+/// A client that is attached, or about to be.
 struct Attaching {
     context: Context,
     id: SessionId,
@@ -72,7 +72,8 @@ pub(crate) async fn attach(
     Ok(streaming::lines(receiver))
 }
 
-/// Why a terminal program that would take the place of a session's run cannot be started, if there is one that cannot.
+/// Why the terminal program that would take the place of a session's run cannot be started; `None` if it can,
+/// or if there is none.
 async fn no_program(context: &Context, id: SessionId) -> Result<Option<CannotStart>, WhyNot> {
     let definition = context.handle.session(id, |known| known.definition().clone()).await?;
     if definition.interactive.is_empty() {
@@ -83,7 +84,7 @@ async fn no_program(context: &Context, id: SessionId) -> Result<Option<CannotSta
 }
 
 impl Attaching {
-    /// Counts whoever has its terminal already, until it goes.
+    /// Counts a client that already has the terminal, until it goes.
     async fn count_again(self, attach: Box<engine::Attach>, sender: mpsc::Sender<Bytes>) {
         let (reply, counted) = Reply::new();
         self.context.handle.command(Command::AttachAgain { id: self.id, attach, reply });
@@ -128,7 +129,7 @@ impl Attaching {
         }
     }
 
-    /// Says how the run ended whose terminal was shown.
+    /// Reports the end of the run whose terminal was shown.
     async fn tell_end(&self, run: RunNumber, sender: &mpsc::Sender<Bytes>) {
         let Ok(mut seen) = super::sessions::watcher(&self.context, self.id).await else { return };
         if seen.wait_for(|seen| seen.runs.settled >= run).await.is_err() {
@@ -140,7 +141,7 @@ impl Attaching {
         }
     }
 
-    /// Says how the terminal program ended that was shown, beside its run or with it.
+    /// Reports the end of the terminal program that was shown, with its run or before it.
     async fn tell_guest_end(&self, run: RunNumber, number: u64, sender: &mpsc::Sender<Bytes>) {
         let Ok(mut seen) = super::sessions::watcher(&self.context, self.id).await else { return };
         let here = |guest: Guest| {
@@ -172,7 +173,7 @@ impl Attaching {
     }
 }
 
-/// Says what is waited for, second by second, until there is a terminal or there will be none.
+/// Reports what is waited for, second by second, until there is a terminal or there will be none.
 async fn until_ready(
     standings: &mut Standings,
     sender: &mpsc::Sender<Bytes>,
@@ -249,7 +250,7 @@ fn waiting(view: &SessionView, now: Now) -> (String, Option<u64>) {
     (message, left_ms)
 }
 
-/// Why somebody is not attached, in words.
+/// Why a client is not attached, in words.
 pub(super) fn not_attached(why: &NotAttached) -> ErrorBody {
     match why {
         NotAttached::Unable(why) => why.clone().into(),
@@ -272,7 +273,7 @@ pub(super) fn not_attached(why: &NotAttached) -> ErrorBody {
     }
 }
 
-/// What the session refuses, with what is known of it.
+/// The error for a session's refusal, with what is known of the session.
 fn refused(view: &SessionView, refused: Refusal) -> ErrorBody {
     match (refused, view.core.life()) {
         (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&view.name, holder.as_deref()),
@@ -285,7 +286,7 @@ fn refused(view: &SessionView, refused: Refusal) -> ErrorBody {
     }
 }
 
-/// Somebody else holds what the session needs: who, and what to do.
+/// Another holder has what the session needs: who it is, and what to do.
 fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
     let Some(holder) = holder else { return refusal_body(name, Refusal::Busy) };
     let who = match (holder.pid, &holder.command) {
@@ -304,7 +305,7 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
     body
 }
 
-/// How a terminal program beside a run came to nothing.
+/// Why there is no guest.
 fn no_guest(view: &SessionView, how: Option<&GuestEnd>) -> ErrorBody {
     let name = &view.name;
     match how {
@@ -326,7 +327,7 @@ fn no_guest(view: &SessionView, how: Option<&GuestEnd>) -> ErrorBody {
     }
 }
 
-/// How a takeover came to nothing.
+/// Why a takeover failed.
 fn not_taken_over(view: &SessionView, how: Option<TakeoverEnd>) -> ErrorBody {
     let name = &view.name;
     let program = view.definition.interactive.first().cloned().unwrap_or_default();

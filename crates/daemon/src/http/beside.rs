@@ -1,4 +1,4 @@
-//! What is looked at for one session beside the loop, where somebody asks for just that one: when its agent printed last, and
+//! What is looked up outside the loop when a client asks for one session: when its agent last printed, and
 //! whether a program that pinfold did not start has its vendor session.
 
 use super::Context;
@@ -12,7 +12,7 @@ use pinfold_store::SessionId;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// When the agent of a session without a protocol printed last: then its log was written.
+/// When the agent of a session without a protocol last printed: that is when its log was written.
 pub(crate) async fn tell_silence(
     context: &Context,
     id: SessionId,
@@ -34,7 +34,8 @@ fn changed_at(log: &Path) -> Option<Wall> {
     i64::try_from(since.as_millis()).ok().map(Wall)
 }
 
-/// Says who has the vendor session of one that does not run: it may have come back by itself.
+/// Names the process that has the vendor session of a session that is not running: a vendor daemon may have
+/// restarted it.
 pub(crate) async fn tell_outsider(context: &Context, id: SessionId, session: &mut Session) {
     if session.pid.is_some() || session.holder.is_some() {
         return;

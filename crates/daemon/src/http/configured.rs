@@ -1,4 +1,4 @@
-//! `config.toml`, read again when somebody asks for it, or when it has changed and a request needs it.
+//! `config.toml`, read again on request, or when it has changed and a request needs it.
 
 use super::Context;
 use super::answer::{Answered, Failure};
@@ -12,14 +12,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The file, and what it looked like when it was read last.
+/// The file, and its stamp when it was last read.
 #[derive(Debug)]
 pub(crate) struct Configured {
     path: PathBuf,
     seen: Mutex<Stamp>,
 }
 
-/// What changes whenever a file is written or replaced; nothing where there is none.
+/// Changes whenever a file is written or replaced; `None` if there is no file.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 fn stamp(path: &Path) -> Stamp {
@@ -34,7 +34,7 @@ impl Configured {
         Configured { path, seen }
     }
 
-    /// What it looks like now, if that is not how it was read.
+    /// The present stamp, if it differs from the one last read.
     fn change(&self) -> Option<Stamp> {
         let now = stamp(&self.path);
         (now != *self.seen.lock().unwrap_or_else(PoisonError::into_inner)).then_some(now)
@@ -50,7 +50,8 @@ pub(crate) async fn reload(context: Context) -> Answered<Reloaded> {
     Ok(Json(Reloaded { config: shown(&context.configured.path) }))
 }
 
-/// Reads the file again if it has changed: whoever makes a session means what it says now. A stat takes microseconds.
+/// Reads the file again if it has changed: a client that creates a session means the present configuration. A
+/// stat takes microseconds.
 pub(super) async fn up_to_date(context: &Context) -> Result<(), Failure> {
     match context.configured.change() {
         Some(change) => read_again(context, change).await,
@@ -58,14 +59,14 @@ pub(super) async fn up_to_date(context: &Context) -> Result<(), Failure> {
     }
 }
 
-/// The old configuration stays in force where the new one cannot be used, and who asked hears why, each time until the file
-/// is correct.
+/// If the new configuration cannot be used, the old one stays in force, and each request is told why until
+/// the file is correct.
 async fn read_again(context: &Context, seen: Stamp) -> Result<(), Failure> {
     let path = context.configured.path.clone();
     let read = tokio::task::spawn_blocking(move || config::load(&path)).await;
     let read = read.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
     context.handle.tell(Input::ConfigRead(Box::new(read)));
-    // Asked after it was told: the loop takes one after another.
+    // Asked after the input was sent: the loop takes them in order.
     let refused = context.handle.view(|view| view.daemon().config_refused.map(str::to_owned)).await?;
     let Some(problem) = refused else {
         context.configured.taken(seen);

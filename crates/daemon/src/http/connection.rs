@@ -1,4 +1,4 @@
-//! A connection as hyper reads and writes it, and the kernel's word on who is gone.
+//! A connection as hyper reads and writes it, and how the kernel tells that a client is gone.
 
 use hyper::rt::ReadBufCursor;
 use pinfold_api::error::ErrorEnvelope;
@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 /// A connection. Answers that hyper gives by itself have no body: they get the error object here.
 pub(super) struct Wire {
     stream: Arc<UnixStream>,
-    /// What is written instead of hyper's own words, as far as it is not out yet.
+    /// What replaces hyper's own answer, as far as it is not written yet.
     instead: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ impl hyper::rt::Write for Wire {
     }
 }
 
-/// The error object for an answer of hyper's own: a refusal without a body, which we never give.
+/// The error object for an answer of hyper's own: a refusal without a body, which we never send.
 fn own_words(bytes: &[u8]) -> Option<Vec<u8>> {
     let head = std::str::from_utf8(bytes.strip_prefix(b"HTTP/1.")?).ok()?;
     let status = head.get(2..5).filter(|status| status.starts_with('4'))?;
@@ -114,16 +114,16 @@ fn answer(status: &str, body: &ErrorBody) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Tells a connection that is one too many why it ends. It fits into every socket's buffer.
+/// Tells a connection over the limit why it is closed. The text fits into every socket's buffer.
 pub(super) fn turn_away(stream: &UnixStream) {
     let body = ErrorBody::new(ErrorKind::Unavailable, "the daemon has too many connections");
     let body = body.hint("close those that are not needed, then try again");
     _ = stream.try_write(&answer("503 Service Unavailable", &body));
 }
 
-/// Returns when nobody is at the other end any more. That it sends no more is not enough: it may still read.
+/// Returns when the peer has closed its socket. A peer that only stopped sending may still read.
 pub(super) async fn hung_up(stream: &UnixStream) {
-    // On a socket this is its end, or the end of what it sends; what is sent does not wake us.
+    // On a socket this fires when the peer closes or stops sending; data does not wake us.
     if stream.ready(Interest::PRIORITY).await.is_err() || is_hung_up(stream) {
         return;
     }
@@ -140,7 +140,7 @@ pub(super) async fn hung_up(stream: &UnixStream) {
 fn is_hung_up(stream: &UnixStream) -> bool {
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut fds = [PollFd::new(stream, PollFlags::empty())];
-    // An error that cannot be asked about is no reason to keep anything.
+    // If the state cannot be asked for, there is no reason to keep the connection.
     rustix::event::poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
 }
 
@@ -171,7 +171,7 @@ mod tests {
     async fn a_half_closed_peer_is_there_and_a_closed_one_is_not() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let soon = Duration::from_millis(20);
-        // What nobody reads must not hide the end.
+        // Unread data must not hide the end.
         theirs.try_write(b"unread").unwrap();
         assert!(tokio::time::timeout(soon, hung_up(&ours)).await.is_err());
         rustix::net::shutdown(&theirs, rustix::net::Shutdown::Write).unwrap();

@@ -1,4 +1,4 @@
-//! Somebody who is connected to a session: counted while the connection lives, whatever ends it.
+//! A client that is connected to a session: counted as long as the connection lives, however it ends.
 
 use crate::engine::WhyNot;
 use crate::engine::input::{Handle, Input};
@@ -7,7 +7,7 @@ use pinfold_core::{ConsumerId, Event};
 use pinfold_store::{Facts, SessionId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A consumer of a session; dropping it says that its connection has ended.
+/// A consumer of a session; dropping it reports that its connection has ended.
 pub(crate) struct Consumer {
     handle: Handle,
     session: SessionId,
@@ -31,7 +31,7 @@ impl Consumer {
         Consumer { handle: handle.clone(), session, id: Consumer::next() }
     }
 
-    /// A number that nobody has.
+    /// A new, unused number.
     pub(crate) fn next() -> ConsumerId {
         // Consumers are not stored, so their numbers only have to differ in this process.
         static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -1,4 +1,5 @@
-//! What sessions are told to be, for `export` and `apply`: in the words of a request, and what a change would change.
+//! Definitions of sessions for `export` and `apply`: in the fields of a request, and what a change would
+//! alter.
 
 use super::Context;
 use super::answer::{Answered, Failure, Named, Said};
@@ -66,7 +67,8 @@ fn word<T: PartialEq>(words: &[(&'static str, T)], of: &T) -> String {
     words.iter().find(|(_, known)| known == of).map_or_else(String::new, |(word, _)| (*word).to_owned())
 }
 
-/// Field by field, in the words of a request. Of variables the names are told, and that a value is another one.
+/// The differences field by field, named as in a request. Of variables only the names are shown, and that a
+/// value differs.
 fn differences(before: &Definition, after: &Definition) -> Vec<Difference> {
     let [old, new] = [before, after].map(|definition| fields(&declared(String::new(), definition)));
     let mut all: Vec<Difference> = old

@@ -24,7 +24,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
-    // Whoever lost the connection goes on where it was.
+    // A client that lost its connection resumes where it was.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let after = which.since.max(which.after).max(last.unwrap_or(0));
     let session = match which.session.clone() {
@@ -42,7 +42,7 @@ pub(crate) async fn events(
     Ok(streaming::events(receiver))
 }
 
-/// What there is, as an array.
+/// The stored events, as an array.
 async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Result<Response, Failure> {
     let (asked, kept) = (query.clone(), context.pass.is_kept());
     let begin = context.read(move |reader| {
@@ -73,12 +73,12 @@ fn part(
     Ok(Part { rows: rows.into_iter().filter(|row| shows(pass, row)).map(show::event::event).collect(), next })
 }
 
-/// What belongs to no session is for people.
+/// Events that belong to no session are for people.
 fn shows(pass: &Pass, row: &pinfold_store::Event) -> bool {
     !pass.is_kept() || row.session.is_some_and(|id| pass.shows(id))
 }
 
-/// Sends what there is, then what comes, until the client has gone.
+/// Sends stored events, then new ones, until the client has gone.
 async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
     tokio::select! {
         _ = send(&context, query, &sender) => {}

@@ -1,7 +1,8 @@
-//! The feed: a snapshot of all sessions, then every change, as server-sent events. Whoever reads it is not a consumer.
+//! The feed: a snapshot of all sessions, then every change, as server-sent events. Its readers are not
+//! consumers.
 //!
-//! One task reads what changed and writes it once, however many read; each reader takes it from a ring. A reader that
-//! begins, or has fallen behind, asks the loop itself.
+//! One task reads and serializes each change once, however many clients read; each client takes it from a
+//! ring. A client that begins, or has fallen behind, asks the loop itself.
 
 use super::Context;
 use super::answer::{Asked, Failure};
@@ -24,20 +25,20 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// What is live is read no more often than this, and only when there is something new.
+/// The shortest interval between reads of live changes, which happen only when there is something new.
 const LIVE: Duration = Duration::from_millis(250);
-/// So many changes are read at once.
+/// How many changes are read at once.
 const PART: usize = 64;
-/// A client that lags behind so far makes its own reader wait, and nobody else.
+/// A client this many events behind makes only its own reader wait.
 const WAITING: usize = 64;
 
-/// The feed as it is written for everybody.
+/// The feed, serialized once for all readers.
 pub(crate) type Written = Ring<Row>;
 
-/// One event, written.
+/// One serialized event.
 pub(crate) struct Row {
     session: SessionId,
-    /// The number of the change; what is live has none.
+    /// The number of the change; live changes have none.
     number: Option<u64>,
     kind: &'static str,
     data: String,
@@ -48,7 +49,7 @@ pub(crate) async fn feed(
     headers: HeaderMap,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
-    // Whoever lost the connection goes on where it was.
+    // A client that lost its connection resumes where it was.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let since = last.or(which.since).map(|text| parse(&text)).transpose()?;
     let (sender, receiver) = mpsc::channel(WAITING);
@@ -74,20 +75,20 @@ fn parse(text: &str) -> Result<(u64, u64), Failure> {
     })
 }
 
-/// One client that reads.
+/// One reading client.
 struct Reading<'a> {
     context: &'a Context,
     sender: &'a mpsc::Sender<Sse>,
     pass: Pass,
     generation: u64,
-    /// The number of the last change that it was told.
+    /// The number of the last change it was sent.
     at: u64,
     /// Its place in the ring.
     place: u64,
 }
 
 impl<'a> Reading<'a> {
-    /// Sends what there is, then what comes; returns when that is impossible.
+    /// Sends the present state, then changes; returns when that is impossible.
     async fn begin(
         context: &'a Context,
         sender: &'a mpsc::Sender<Sse>,
@@ -111,7 +112,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Sends what is new: from the ring, or from the loop where the ring does not have it.
+    /// Sends what is new: from the ring, or from the loop if the ring does not have it.
     async fn go_on(&mut self) -> Option<()> {
         let ring = Arc::clone(&self.context.feed);
         let Some(rows) = ring.after(self.place) else {
@@ -125,7 +126,7 @@ impl<'a> Reading<'a> {
         Some(())
     }
 
-    /// Reads every change since the last one that was told; a snapshot where they are not known any more.
+    /// Reads every change since the last one sent; sends a snapshot if they are no longer known.
     async fn catch_up(&mut self) -> Option<()> {
         loop {
             let at = self.at;
@@ -146,7 +147,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Sends all sessions in parts, as of the number that was read before; what changes meanwhile is told again.
+    /// Sends all sessions in parts, as of the number read before; what changes meanwhile is sent again.
     async fn snapshot(&mut self) -> Option<()> {
         let revision = revision(self.generation, self.at);
         let filter = Arc::new(query::Sessions { all: true, ..query::Sessions::default() });
@@ -160,7 +161,7 @@ impl<'a> Reading<'a> {
             let sessions = part.sessions.iter().map(|view| show::session::brief(view, now)).collect();
             let snapshot = Snapshot { revision: revision.clone(), sessions, more: part.more };
             let sse = Sse::default().event("snapshot").data(serde_json::to_string(&snapshot).ok()?);
-            // Whoever comes back goes on behind a whole snapshot only.
+            // A client can resume only after a complete snapshot.
             let sse = if part.more { sse } else { sse.id(&revision) };
             self.sender.send(sse).await.ok()?;
             if !part.more {
@@ -190,7 +191,7 @@ fn revision(generation: u64, number: u64) -> String {
     format!("{generation}.{number}")
 }
 
-/// Counts as a reader; the first one has the task begin.
+/// Joins as a reader; the first one starts the task.
 fn join(context: &Context) -> watch::Receiver<u64> {
     let (news, fetched) = context.feed.join();
     if fetched == Fetched::NotYet {
@@ -199,13 +200,13 @@ fn join(context: &Context) -> watch::Receiver<u64> {
     news
 }
 
-/// Reads what changes and writes it, until nobody reads, or the daemon ends.
+/// Reads changes and puts them into the ring, until no client reads or the daemon ends.
 async fn fetch(context: Context) -> Option<()> {
     let look = |view: crate::engine::View<'_>| (view.watch_feed(), view.revision());
     let ((mut changes, mut live), (generation, mut at)) = context.handle.view(look).await.ok()?;
     let (mut live_at, mut live_due) = (*live.borrow_and_update(), Instant::now());
     let ring = Arc::clone(&context.feed);
-    // Whoever came before this asks the loop for what it may have missed.
+    // Clients that joined earlier ask the loop for what they may have missed.
     let mut place = ring.latest() + 1;
     ring.begin(place);
     loop {
@@ -214,7 +215,7 @@ async fn fetch(context: Context) -> Option<()> {
                 changed.ok()?;
                 let read = context.handle.view(move |view| view.changes_after(at, PART)).await.ok()?;
                 let Some(read) = read else {
-                    // Not known any more: whoever reads is told so by the loop.
+                    // No longer known: the loop tells each reader so.
                     (at, place) = (*changes.borrow_and_update(), place + 1);
                     ring.begin(place);
                     continue;
@@ -237,17 +238,17 @@ async fn fetch(context: Context) -> Option<()> {
     }
 }
 
-/// Returns when something live is to be read.
+/// Returns when a live change is to be read.
 async fn more_is_live(live: &mut watch::Receiver<u64>, due: Instant) {
     if live.changed().await.is_err() {
         return std::future::pending().await;
     }
-    // It stays new until it is read: something else may happen first.
+    // It stays marked as new until it is read: something else may happen first.
     live.mark_changed();
     sleep_until(due).await;
 }
 
-/// Puts changes into the ring; the number of the last one.
+/// Puts changes into the ring; returns the number of the last one.
 fn put(
     ring: &Written,
     place: &mut u64,

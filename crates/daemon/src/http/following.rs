@@ -1,5 +1,5 @@
-//! Audit records as they come. One task reads each of them from the database, however many clients follow; a client
-//! that begins, or has fallen behind, reads for itself.
+//! Audit records as they come. One task reads each of them from the database, however many clients follow; a
+//! client that begins, or has fallen behind, reads for itself.
 
 use super::Context;
 use super::paging::PART;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// The latest audit records.
 pub(crate) type Latest = Ring<Event>;
 
-/// One client that follows.
+/// One following client.
 pub(crate) struct Following<'a> {
     context: &'a Context,
     query: EventQuery,
@@ -19,7 +19,7 @@ pub(crate) struct Following<'a> {
 }
 
 impl<'a> Following<'a> {
-    /// Follows what a query finds, after the number that it says.
+    /// Follows the results of a query, after the number it names.
     pub(crate) fn begin(context: &'a Context, query: EventQuery) -> Following<'a> {
         let (news, fetched) = context.events.join();
         if fetched == Fetched::NotYet {
@@ -28,7 +28,7 @@ impl<'a> Following<'a> {
         Following { context, query, news }
     }
 
-    /// The next records, when there are some; nothing where the database cannot be read.
+    /// Waits for the next records; `None` if the database cannot be read.
     pub(crate) async fn next(&mut self) -> Option<Vec<Arc<Event>>> {
         loop {
             self.news.borrow_and_update();
@@ -47,7 +47,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Reads from the database: what there is, up to which number, and whether there is more.
+    /// Reads from the database: the records, up to which number, and whether there are more.
     async fn read(&self) -> Option<(Vec<Arc<Event>>, u64, bool)> {
         let (query, durable) = (self.query.clone(), *self.context.last_event.borrow());
         let part = self.context.read(move |reader| reader.event_part(&query, query.after, u64::MAX, PART));
@@ -64,13 +64,13 @@ impl<'a> Following<'a> {
     }
 }
 
-/// What the ring has after a number, and up to which.
+/// The records of the ring after a number, and up to which number.
 fn taken(rows: Vec<(u64, Arc<Event>)>, after: u64) -> (Vec<Arc<Event>>, u64, bool) {
     let reached = rows.last().map_or(after, |(seq, _)| *seq);
     (rows.into_iter().map(|(_, row)| row).collect(), reached, false)
 }
 
-/// Reads every record once it is durable, until nobody follows, or the daemon ends.
+/// Reads every record once it is durable, until no client follows or the daemon ends.
 async fn fetch(context: Context) -> Option<()> {
     let mut durable = context.last_event.clone();
     let mut after = *durable.borrow_and_update();

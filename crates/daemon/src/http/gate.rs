@@ -1,4 +1,5 @@
-//! The one door to every handler: who asks is known by the socket, and what it may is looked up before anything is done.
+//! The gate in front of every handler: the socket identifies the caller, and what it may do is looked up
+//! before anything is done.
 
 use super::Context;
 use super::admission::{Wanted, admit};
@@ -17,11 +18,11 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::OnceCell;
 
-/// How often, and how long apart, it is tried to see who asks: nothing says when a descriptor is free.
+/// How often, and how far apart, we try to identify the caller: nothing tells when a descriptor is free.
 const TRIES: usize = 100;
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-/// What stands before one route.
+/// The gate of one route.
 #[derive(Clone)]
 pub(super) struct Gate {
     pub(super) context: Context,
@@ -29,7 +30,7 @@ pub(super) struct Gate {
     pub(super) path: &'static str,
 }
 
-/// Lets a request through to its handler, or refuses it.
+/// Passes a request on to its handler, or refuses it.
 pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     match gate.admit(&mut parts).await {
@@ -41,7 +42,8 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
     }
 }
 
-/// Whoever made a connection: placed once, when something is asked for that not everybody may. A sign of life is for all.
+/// The process that made a connection: identified once, at the first request that not every caller may make.
+/// A ping is for all.
 #[derive(Clone)]
 pub(super) struct Asker(Arc<Asking>);
 
@@ -89,7 +91,7 @@ impl Gate {
         self.context.handle.view(move |view| admit(view, &caller, &wanted)).await?
     }
 
-    /// What people call it: the last word of the address, where that is a verb.
+    /// The name people know it by: the last word of the address, if that is a verb.
     fn verb(&self) -> &'static str {
         let last = self.path.rsplit('/').find(|word| !word.starts_with('{')).unwrap_or_default();
         match (last, self.act) {
@@ -105,7 +107,7 @@ async fn session_in(parts: &mut Parts) -> Option<String> {
     named.iter().find(|(key, _)| *key == "session").map(|(_, name)| name.to_owned())
 }
 
-/// What a handler works with: everything, in the name of who asks.
+/// The context of a handler, in the name of the caller.
 impl FromRequestParts<Context> for Context {
     type Rejection = Infallible;
 

@@ -1,4 +1,4 @@
-//! How many holds a client may have, and how often the events tell that one was refused.
+//! How many holds a client may have, and how often a refused hold is recorded as an event.
 
 use super::answer::Failure;
 use super::server::Peer;
@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many a client may have or wait for. A client is a run with all its processes, or a process outside of every run.
+/// How many holds a client may have or wait for. A client is a run with all its processes, or a process
+/// outside every run.
 const MOST_OF_A_CLIENT: usize = 64;
-/// So many all clients together: each costs a thread while it waits.
+/// The limit for all clients together: each costs a thread while it waits.
 const MOST: usize = 512;
-/// So many all runs together: the rest is for people.
+/// The limit for all runs together: the rest is for people.
 const MOST_OF_RUNS: usize = 384;
-/// A client that asks again and again would fill the events: a key that is refused is told of once in this time.
+/// A client that asks again and again would fill the events: a refused key is recorded once in this time.
 const NEWS: Duration = Duration::from_secs(10);
 
 /// The holds of all clients.
@@ -25,7 +26,7 @@ pub(crate) struct Holds(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     clients: BTreeMap<Client, usize>,
-    /// When a refusal was told of last, by resource.
+    /// When a refusal was last recorded, by resource.
     told: BTreeMap<String, Instant>,
 }
 
@@ -43,7 +44,7 @@ impl Client {
     }
 }
 
-/// One of them.
+/// One hold of a client, counted until it is dropped.
 pub(super) struct Place {
     holds: Holds,
     client: Client,
@@ -71,7 +72,7 @@ impl Holds {
         Err(Failure::too_many(body.hint("close the connections of holds that are not needed any more")))
     }
 
-    /// Whether the events are to tell that a resource is busy.
+    /// Whether an event should record that a resource is busy.
     pub(super) fn is_news(&self, resource: &Resource) -> bool {
         let mut state = self.state();
         state.told.retain(|_, at| at.elapsed() < NEWS);

@@ -1,7 +1,7 @@
-//! Holds: a `key:` lock for as long as a connection is open, so that any language can hold one.
+//! Holds: a `key:` lock for as long as a connection is open, so that programs in any language can hold one.
 //!
-//! The lock is the daemon's own; that the client is there is the kernel's word on its connection. A hold that
-//! outlasts its limit is revoked: its fence is passed over first, so that nothing written under it counts.
+//! The lock is the daemon's own; the kernel tells by the connection whether the client is there. A hold that
+//! exceeds its limit is revoked: its fence is passed first, so that nothing written under it counts.
 
 use super::Context;
 use super::answer::{Failure, Said};
@@ -51,7 +51,7 @@ pub(crate) async fn hold(
         Err(refused) => return Err(client.refused(&context, refused)),
     };
     let held = Held::new(guard, peer, &context, place);
-    // Whoever is told of the lock can find it in the events.
+    // A client that is told of the lock can find it in the events.
     held.acquired().await?;
     let (sender, receiver) = mpsc::channel(2);
     _ = sender.try_send(line(&HoldLine::Granted(Box::new(held.object.clone()))));
@@ -74,7 +74,7 @@ async fn keep(held: Held, limit: Option<Limit>, sender: mpsc::Sender<Bytes>, han
             let why = limit.map(|limit| limit.why()).unwrap_or_default();
             let revoked = Revoked { fence: held.object.fence.unwrap_or_default(), why: why.clone() };
             held.revoke(&why);
-            // Said when it is so. A client that does not read loses the line, not more.
+            // Sent after the fact. A client that does not read loses only this line.
             _ = sender.try_send(line(&HoldLine::Revoked(revoked)));
         }
     }
@@ -94,7 +94,7 @@ enum Whose {
 }
 
 impl Limit {
-    /// The smaller of what the client asked for and what the configuration allows; zero is none.
+    /// The smaller of what the client asked for and what the configuration allows; zero means no limit.
     fn of(asked: Option<Duration>, policy: Duration) -> Option<Limit> {
         let some = |span: Duration, whose| (span > Duration::ZERO).then_some(Limit { span, whose });
         let asked = asked.and_then(|span| some(span, Whose::Asked));
@@ -132,13 +132,13 @@ fn span(field: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
 }
 
 fn line(line: &HoldLine) -> Bytes {
-    // Structs of strings and numbers: serde_json has no way to refuse them.
+    // Structs of strings and numbers: serde_json cannot fail on them.
     let mut text = serde_json::to_vec(line).unwrap_or_default();
     text.push(b'\n');
     text.into()
 }
 
-/// Who wants what.
+/// A client that wants a hold.
 struct Client {
     peer: Peer,
     reason: Option<String>,
@@ -146,7 +146,7 @@ struct Client {
 }
 
 impl Client {
-    /// Waits in a thread of its own, woken by the kernel; dropping the future ends the wait.
+    /// Waits on a thread of its own, woken by the kernel; dropping the future ends the wait.
     async fn acquire(
         &self,
         context: &Context,
@@ -161,7 +161,7 @@ impl Client {
             let deadline = Instant::now().checked_add(wait);
             let request = request(peer, reason);
             let folder = folders.of(&resource);
-            // Nobody may be waiting any more: what was granted then is given back by being dropped.
+            // If the client has gone, dropping the granted lock gives it back.
             _ = sender.send(folder.acquire_cancellable(&resource, &request, deadline, &token));
         };
         std::thread::Builder::new().name("hold".into()).stack_size(128 << 10).spawn(work).map_err(failed)?;
@@ -195,7 +195,7 @@ impl Client {
     }
 }
 
-/// A wait that is under way, until it is dropped.
+/// A wait under way, counted until it is dropped.
 struct Waiting<'a> {
     metrics: &'a Metrics,
     begun: Instant,
@@ -223,16 +223,16 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// The daemon holds the lock for its client, who is named as the one to look at, and to end.
+/// The daemon holds the lock for its client, which is named as the process to look at, and to end.
 fn request(peer: Peer, reason: Option<String>) -> Request {
     let agent = peer.pid.and_then(|pid| process::identify(pid).ok());
     let command = peer.pid.map(pinfold_kernel::proc::command).unwrap_or_default();
-    // A run of its own: two holds of one daemon are two holders.
+    // A run id of its own: two holds of one daemon are two holders.
     let run = process::own().ok().map(|own| Run::fresh(&own));
     Request { reason, command, run, agent, ..Request::default() }
 }
 
-/// A granted hold. However it ends, the lock goes and the events say so.
+/// A granted hold. However it ends, the lock is released and an event records it.
 struct Held {
     guard: Option<Guard>,
     object: Lock,
@@ -262,7 +262,7 @@ impl Held {
         self.end(why);
     }
 
-    /// Passes the fence over, gives the lock back, and says why.
+    /// Passes the fence, releases the lock, and records why.
     fn revoke(mut self, why: &str) {
         let mut facts = self.facts();
         facts["reason"] = json!("hold_limit");

@@ -1,4 +1,4 @@
-//! What a run may make of sessions: children of its own, in its own directory, with its own environment.
+//! What a run may do to sessions: create children of its own, in its own directory, with its own environment.
 
 use super::Context;
 use super::answer::Failure;
@@ -10,7 +10,7 @@ use pinfold_core::State;
 use pinfold_store::SessionId;
 use std::sync::Arc;
 
-/// Makes a new session the child of the run's that asks for it.
+/// Makes a new session the child of the session whose run asks for it.
 pub(super) async fn as_child(
     context: &Context,
     own: SessionId,
@@ -57,7 +57,7 @@ fn has_room(view: View<'_>, parent: Known<'_>) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Whether a run may change this of its own session or of a child.
+/// Whether a run may change these fields of its own session or of a child.
 pub(super) fn may_set(own: SessionId, changed: SessionId, request: &NewSession) -> Result<(), ErrorBody> {
     let never = [
         ("command", request.command.is_some() && own == changed),
@@ -71,7 +71,7 @@ pub(super) fn may_set(own: SessionId, changed: SessionId, request: &NewSession) 
     }
 }
 
-/// Whether the directory of a session is one that a run may give it: its own, or one inside.
+/// Whether a run may give a session this directory: its own, or one inside it.
 pub(super) async fn is_inside(
     context: &Context,
     own: SessionId,

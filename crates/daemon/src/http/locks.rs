@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result<Response, Failure> {
     let failed = |message: String| Failure::from(ErrorBody::new(ErrorKind::Failed, message));
-    // Looks through /proc, which takes milliseconds: the loop does not wait for it.
+    // Searches /proc, which takes milliseconds: the loop does not wait for it.
     let folders = context.folders.clone();
     let seen = tokio::task::spawn_blocking(move || folders.held());
     let seen = seen.await.map_err(|error| failed(error.to_string()))?;
@@ -48,7 +48,7 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
     let total = Some(Count::Exactly(all.len() as u64));
     all.retain(|lock| which.after.as_ref().is_none_or(|after| lock.resource > *after));
     let limit = which.limit.unwrap_or(all.len()).max(1);
-    // A resource that several hold is not cut in two.
+    // A resource with several holders is not split between pages.
     let last = all.get(limit - 1).map(|lock| lock.resource.clone());
     let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
     all.truncate(rest.unwrap_or(all.len()));
@@ -56,7 +56,7 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
     (Head { total, next, complete: None }, all)
 }
 
-/// A resource as it is put into an address.
+/// A resource, encoded for an address.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
     text.bytes()

@@ -1,4 +1,4 @@
-//! The output of a session's agents: what there is, or as it comes, one object a line.
+//! The output of a session's agents: what exists, or as it comes, one object per line.
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
@@ -23,17 +23,17 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// A person who asks for no number sees this many lines.
+/// How many lines a person gets who names no number.
 const LINES: usize = 200;
 
-/// Whoever attaches sees this many lines of what came before.
+/// How many earlier lines a client sees when it attaches.
 pub(crate) const SHOWN: usize = 20;
 
-/// So much is read at once: a flood does not have to fit into memory.
+/// How much is read at once: a flood need not fit into memory.
 const PART: usize = 256 << 10;
 
-/// A line on a screen that did not change for this long is shown to whoever follows. Time is counted only while something
-/// moves on the screen; the kernel says when the file grows.
+/// A line on a screen that has not changed for this long is sent to followers. Time counts only while
+/// something moves on the screen; the kernel says when the file grows.
 const SETTLES: Duration = Duration::from_millis(250);
 
 pub(crate) async fn logs(
@@ -50,7 +50,7 @@ pub(crate) async fn logs(
         tokio::spawn(async move { sender.send(text).await });
         return Ok(streaming::lines(receiver));
     }
-    // Whoever says since when wants all of that.
+    // A client that says since when wants everything since then.
     let wanted = which.n.unwrap_or(if which.since_ms.is_some() { usize::MAX } else { LINES });
     source.since = which.since_ms.map(|ms| time::rfc3339(u64::try_from(ms).unwrap_or(0)));
     if which.follow {
@@ -93,12 +93,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
-/// Where output is read, and what its lines are put together with.
+/// Where output is read, and the state that assembles its lines.
 pub(crate) struct Source {
     written: Written,
     printed: Printed,
     only: Option<RunNumber>,
-    /// What was printed before this moment is left out.
+    /// Lines printed before this moment are left out.
     since: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Source {
         let mut runs = context.read(move |reader| names(reader, id, in_log(reader, id, &there)?)).await?;
         let mut only = wanted.and_then(|wanted| find_run(&runs, wanted));
         if let (Some(wanted), None) = (wanted, only) {
-            // One whose output is gone is a run all the same.
+            // A run whose output is gone is still a run.
             runs = context.read(move |reader| names(reader, id, Take::All)).await?;
             let missing = || ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"));
             only = Some(find_run(&runs, wanted).ok_or_else(missing)?);
@@ -130,14 +130,14 @@ impl Source {
         })
     }
 
-    /// Drops what was printed too early. All moments are written alike, so their texts are in their order.
+    /// Drops lines that were printed too early. All times have the same format, so their texts sort by time.
     fn drop_older(&self, lines: &mut Vec<LogLine>) {
         if let Some(since) = &self.since {
             lines.retain(|line| line.at >= *since);
         }
     }
 
-    /// The last lines, and where the log goes on behind them. What has no end yet is kept.
+    /// The last lines, and where the log continues after them. An unfinished line is kept back.
     fn last(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
         let entries = self.written.tail(wanted, self.only).unwrap_or_default();
         if entries.iter().any(|entry| self.printed.is_screen(entry)) {
@@ -152,7 +152,7 @@ impl Source {
         (all.split_off(all.len().saturating_sub(wanted)), end)
     }
 
-    /// The same where a screen is to be known: by everything that was ever printed on it.
+    /// As `last`, for a screen: its content depends on everything that was ever printed on it.
     fn last_of_screen(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
         let mut reader = self.written.from(Position(0));
         let mut last = VecDeque::new();
@@ -163,10 +163,10 @@ impl Source {
         (last.into(), reader.position())
     }
 
-    /// The last lines for whoever follows: what stands on the screen is among them, and not said again.
+    /// The last lines for a follower: they include what is on the screen, which is not sent again.
     fn begin(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
         let (mut lines, end) = self.last(wanted);
-        // What is as it was at the look before has come to rest.
+        // A line that did not change between two looks has settled.
         for _ in 0..2 {
             lines.extend(self.printed.settle().0);
         }
@@ -203,7 +203,7 @@ impl Source {
     }
 }
 
-/// One object a line; all of them go out together.
+/// One object per line; all of them are sent together.
 fn json_lines(lines: &[LogLine]) -> Bytes {
     let mut text = Vec::new();
     for line in lines {
@@ -214,7 +214,7 @@ fn json_lines(lines: &[LogLine]) -> Bytes {
     Bytes::from(text)
 }
 
-/// The names of some runs.
+/// The ids of some runs.
 fn names(
     reader: &pinfold_store::Reader,
     id: SessionId,
@@ -224,7 +224,7 @@ fn names(
     Ok(rows.into_iter().filter_map(|run| Some((run.number, run.id?.to_string()))).collect())
 }
 
-/// The runs that a log tells of: there may be a million before them.
+/// The runs in a log: there may be a million before them.
 fn in_log(reader: &pinfold_store::Reader, id: SessionId, written: &Written) -> Result<Take, ReadError> {
     let first = written.from(Position(0)).entry().ok().flatten().map(|entry| entry.run.0);
     let latest = reader.runs(id, Take::Last(1))?.pop().map(|run| run.number.0);
@@ -239,7 +239,7 @@ fn find_run(runs: &BTreeMap<RunNumber, String>, wanted: &str) -> Option<RunNumbe
     by_number.or_else(|| by_id.next().map(|(run, _)| *run).filter(|_| by_id.next().is_none()))
 }
 
-/// Sends what comes, for as long as the client is there; it counts as a consumer meanwhile.
+/// Sends output as it comes, as long as the client is there; it counts as a consumer meanwhile.
 async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, sender: mpsc::Sender<Bytes>) {
     let Ok(_consumer) = Consumer::join(&context.handle, id, ConsumerKind::Watch).await else { return };
     tokio::select! {
@@ -285,13 +285,13 @@ pub(crate) async fn pass_on(
     }
 }
 
-/// Looks at a screen from time to time, for as long as something moves on it.
+/// Looks at a screen from time to time, as long as something moves on it.
 struct Looking {
     last: Instant,
 }
 
 impl Looking {
-    /// Waits until more was printed, and sends meanwhile what has come to rest on the screen.
+    /// Waits for more output, and meanwhile sends what has settled on the screen.
     async fn until_grown(
         &mut self,
         printed: &mut Printed,

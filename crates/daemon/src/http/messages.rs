@@ -30,23 +30,24 @@ use tokio::sync::{oneshot, watch};
 
 /// The longest text: an agent reads it as one line.
 const LONGEST_TEXT: usize = 1 << 20;
-/// A text of the longest kind, every byte of it written as `\u0001`, and what stands around it.
+/// The longest text with every byte written as `\u0001`, plus what surrounds it.
 pub(crate) const LARGEST_BODY: usize = 6 * LONGEST_TEXT + (64 << 10);
-/// What every other request may have.
+/// The limit of every other request.
 const USUAL_BODY: usize = 2 << 20;
 const TOO_LARGE: u16 = 413;
 
-/// How long to wait for an answer; an empty word is for ever.
+/// How long to wait for an answer; an empty word means forever.
 fn time(patience: &Patience) -> Result<Option<Duration>, Failure> {
     let read = |text: &str| if text.is_empty() { Ok(Duration::MAX) } else { units::duration(text) };
     let time = patience.wait.as_deref().map(read).transpose();
     time.map_err(|error| usage(error.to_string()))
 }
 
-/// So many files may be sent with one message.
+/// How many files may be sent with one message.
 const MOST_FILES: usize = 100;
 
-/// Files that a message is about, which must be there, by paths that mean the same everywhere.
+/// Checks that the files of a message exist, and that their paths are absolute, so that they mean the same
+/// everywhere.
 async fn there(files: Vec<String>) -> Result<Vec<String>, Failure> {
     if files.len() > MOST_FILES {
         return Err(usage(format!("a message has {MOST_FILES} files at the most, not {}", files.len())));
@@ -74,7 +75,7 @@ pub(crate) async fn send(
     let NewMessage { text, key, files } = read(request).await?;
     let time = time(&patience)?;
     if !files.is_empty() && context.pass.is_confined() {
-        // The daemon would look where the sandbox does not let it.
+        // The daemon would look where the sandbox does not let the client look.
         let text = "you are confined: a message from a sandbox names no files";
         return Err(ErrorBody::new(ErrorKind::NotPermitted, text)
             .hint("write the path into the text")
@@ -91,7 +92,7 @@ pub(crate) async fn send(
     let Answer::Queued { message, wakes } = answer else { return Err(refused(&context, id, answer).await) };
     let found = match (time, queued.try_recv()) {
         (Some(time), _) => settled(&context, id, message, time).await,
-        // What has become of it since is another question.
+        // What has happened to it since is another question.
         (None, Ok(row)) => Ok(show::message::message(row, &name)),
         (None, Err(_)) => row(&context, id, message).await,
     };
@@ -103,7 +104,7 @@ pub(crate) async fn send(
     Ok(Json(Sent { message, note }))
 }
 
-/// A message that is known by its key and was forgotten.
+/// A message whose key is known but whose record was pruned.
 async fn pruned(
     context: &Context,
     (id, name): (SessionId, &str),
@@ -119,7 +120,7 @@ fn found(view: View<'_>, session: &str) -> Result<(SessionId, String), WhyNot> {
     Ok((id, view.session(id).ok_or(WhyNot::Gone)?.name().to_owned()))
 }
 
-/// What is to be said of a message that nobody will be woken for.
+/// A note for the sender of a message that will not wake the session.
 fn note(wakes: Wakes, session: &str) -> Option<String> {
     match wakes {
         Wakes::Yes => None,
@@ -138,7 +139,7 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
     }
 }
 
-/// A body that is too long for other requests must be a message that needs it.
+/// A body too long for other requests must be a message that needs the length.
 async fn read(request: Request) -> Result<NewMessage, Failure> {
     let bytes = body(request).await?;
     match parse_body::<NewMessage>(&bytes) {
@@ -169,7 +170,7 @@ fn state(which: &Which) -> Result<Option<MessageState>, Failure> {
     })
 }
 
-/// Where the list begins, and what is said of it.
+/// Where the list begins, and its headers.
 fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(Place, Head)>, ReadError> {
     let after = match &which.after {
         None => Some(Place::default()),
@@ -316,8 +317,8 @@ pub(crate) async fn answer(
     Err(not_asked(&context, id, permission.id).await)
 }
 
-/// What a person is asked for where a session is kept from its turns is answered here: its account goes on, or its budget counts
-/// anew. Nothing where something else is asked.
+/// Answers what a person is asked when a session is kept from its turns: its account goes on, or its budget
+/// starts anew. `None` if the request is another one.
 async fn lets_go_on(
     context: &Context,
     id: SessionId,
@@ -339,7 +340,7 @@ async fn lets_go_on(
     if !meant {
         return Ok(None);
     }
-    // Who says no leaves it as it is.
+    // A denial leaves everything as it is.
     if verdict == Permit::Allow {
         match account {
             Some(account) => {
@@ -353,12 +354,12 @@ async fn lets_go_on(
     object(context, id).await.map(Some)
 }
 
-/// The number of a request, as it is told.
+/// The number in a request's name, such as `r3`.
 fn number_of(word: &str) -> Option<RequestNumber> {
     word.strip_prefix('r')?.parse().ok().map(RequestNumber)
 }
 
-/// There is nothing to answer: what was asked is over, or nothing ever was.
+/// There is nothing to answer: the request is over, or there never was one.
 async fn not_asked(context: &Context, id: SessionId, request: Option<String>) -> Failure {
     let known = context.handle.session(id, |known| (known.name().to_owned(), known.core().talk().asked()));
     let (name, asked) = match known.await {
@@ -411,12 +412,12 @@ pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) ->
     Ok(show::message::waiting(show::message::message(row, &name), waits_for.as_deref()))
 }
 
-/// What the queued messages of a session wait for, beside their turn.
+/// What the queued messages of a session wait for, besides their turn.
 async fn waits_for(context: &Context, id: SessionId) -> Result<Option<String>, Failure> {
     Ok(context.handle.session(id, |known| show::activity::waits_for(known.core())).await?)
 }
 
-/// Waits until a message is done or has failed, or no answer to it can come.
+/// Waits until a message is done or has failed, or no answer can come.
 async fn settled(
     context: &Context,
     id: SessionId,
@@ -424,7 +425,7 @@ async fn settled(
     time: Duration,
 ) -> Result<Message, Failure> {
     let (sender, receiver) = oneshot::channel();
-    // Registered before it is looked at: what happens in between is not missed.
+    // Registered before looking: what happens in between is not missed.
     let order = |reply| Command::AwaitMessage { id, message, settled: sender, reply };
     let (seen, unsettled) = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
     if unsettled == Unsettled::Unknown {
@@ -458,9 +459,9 @@ async fn answer_or_none(
             return Err(Failure::conflict(over));
         }
         tokio::select! {
-            // Both are told at once, and the end is what is waited for.
+            // Both arrive at once, and the end is what is waited for.
             biased;
-            // Where the session was removed, or the daemon ends, the row says so.
+            // If the session was removed, or the daemon ends, the row says so.
             _ = &mut settled => return over(context, id, message).await,
             changed = seen.changed() => if changed.is_err() {
                 return row(context, id, message).await;
@@ -469,8 +470,8 @@ async fn answer_or_none(
     }
 }
 
-/// A message that has come to its end. Most answers are short: the loop's own reader has them at hand, which is faster than a thread
-/// that has to be woken. What is long, or cannot be read, is read apart.
+/// A message that has ended. Most answers are short: the loop's own reader has them at hand, which is faster
+/// than waking a thread. A long or unreadable one is read separately.
 async fn over(context: &Context, id: SessionId, message: MessageId) -> Result<Message, Failure> {
     let at_hand = move |view: View<'_>| {
         let row = view.message(message).ok()?.filter(|row| row.session == id && row.has_short_answer())?;
@@ -482,7 +483,7 @@ async fn over(context: &Context, id: SessionId, message: MessageId) -> Result<Me
     }
 }
 
-/// Why nothing will become of a message by itself, if so.
+/// Why nothing will happen to a message by itself, if so.
 fn waits_in_vain(known: Known<'_>, message: MessageId) -> Option<ErrorBody> {
     if !known.core().inbox().waits(message) {
         return None;

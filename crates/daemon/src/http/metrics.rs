@@ -1,4 +1,4 @@
-//! Metrics: as Prometheus reads them, and as objects.
+//! Metrics: in the format of Prometheus, and as objects.
 
 use super::Context;
 use super::answer::{Answered, Failure};
@@ -18,7 +18,7 @@ pub(crate) async fn objects(context: Context) -> Answered<Vec<Metric>> {
     Ok(Json(measured(&context).await?))
 }
 
-/// What the loop knows, and how large the database is. One that cannot be read leaves the rest as good as it was.
+/// The loop's metrics, and the size of the database. If that cannot be read, the rest is still good.
 async fn measured(context: &Context) -> Result<Vec<Metric>, Failure> {
     let mut all = context.handle.view(|view| view.measured()).await?;
     let sizes = context.read(|reader| Ok([reader.bytes_used()?, reader.bytes_free()?, reader.disk_used()]));

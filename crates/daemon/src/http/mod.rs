@@ -65,11 +65,11 @@ pub(crate) struct Context {
     pub(crate) handle: Handle,
     pub(crate) database: Arc<Mutex<Reader>>,
     pub(crate) last_event: watch::Receiver<u64>,
-    /// What those who follow the audit records share.
+    /// Shared by all followers of audit records.
     pub(crate) events: Arc<Latest>,
-    /// What those who read the feed share.
+    /// Shared by all readers of the feed.
     pub(crate) feed: Arc<Written>,
-    /// What those who have a session open share.
+    /// Shared by all clients that have a session open.
     pub(crate) shown: Arc<Shown>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) folders: Folders,
@@ -78,7 +78,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) indexing: Arc<Indexing>,
     pub(crate) configured: Arc<Configured>,
-    /// What the request was let through with.
+    /// What the gate found out about the caller.
     pub(crate) pass: Pass,
 }
 

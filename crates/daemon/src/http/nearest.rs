@@ -1,4 +1,4 @@
-//! A name that no session has: which one was probably meant.
+//! Suggests the session that was probably meant by an unknown name.
 
 use super::Context;
 use super::answer::Failure;
@@ -6,7 +6,8 @@ use crate::engine::{Known, View, WhyNot};
 use pinfold_api::ErrorBody;
 use pinfold_core::State;
 
-/// Nobody of this name: a person is told of the one that was probably meant. A run is not told whom else there is.
+/// The error for an unknown name: a person is told which session was probably meant. A run is not told which
+/// others exist.
 pub(super) async fn nearest(context: &Context, why: WhyNot, wanted: String) -> Failure {
     let WhyNot::Unknown { .. } = why else { return why.into() };
     if ["all", "*"].contains(&wanted.as_str()) {
@@ -28,7 +29,8 @@ pub(super) async fn nearest(context: &Context, why: WhyNot, wanted: String) -> F
     }
 }
 
-/// The name that was probably meant: one that begins so, or is at most two letters away and not another word.
+/// The name that was probably meant: one that begins with this, or is at most two letters away and not
+/// another word.
 fn near_name<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let far = |name: &str| {
         let off = strsim::osa_distance(&wanted.to_lowercase(), &name.to_lowercase());

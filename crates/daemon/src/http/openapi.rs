@@ -1,4 +1,4 @@
-//! The description of the API (OpenAPI 3.1), made of the types that are read and written.
+//! The description of the API (OpenAPI 3.1), made from the types that are read and written.
 
 use pinfold_api::endpoint::{Address, Description, Form, STATUSES, schema_of};
 use pinfold_api::error::ErrorEnvelope;
@@ -27,7 +27,7 @@ fn describe(of: &Description, reading: &mut SchemaGenerator, writing: &mut Schem
     operation
 }
 
-/// What every address refuses in the same way.
+/// The errors that every address has in common.
 fn failures(writing: &mut SchemaGenerator) -> Map<String, Value> {
     let body = content("application/json", &schema_of::<ErrorEnvelope>(writing));
     let failure = |when: &str| json!({ "description": when, "content": body });
@@ -88,7 +88,7 @@ pub(crate) async fn show() -> axum::Json<Value> {
     axum::Json(document())
 }
 
-/// The document. It is made when it is asked for: nobody needs it twice.
+/// The document. It is made on demand: no client needs it twice.
 fn document() -> Value {
     let settings = || {
         SchemaSettings::draft2020_12().with(|settings| {
@@ -96,7 +96,7 @@ fn document() -> Value {
             settings.meta_schema = None;
         })
     };
-    // What may be left out of a request is always there in an answer.
+    // A field that may be missing in a request is always present in an answer.
     let mut reading = settings().for_deserialize().into_generator();
     let mut writing = settings().for_serialize().into_generator();
     let mut paths: Map<String, Value> = Map::new();

@@ -1,5 +1,5 @@
-//! Lists of any length as one JSON array, written while they are read: a list of a gigabyte takes as much memory as one
-//! of a hundred kilobytes.
+//! Lists of any length as one JSON array, written while they are read: a list of a gigabyte takes as much
+//! memory as one of a hundred kilobytes.
 
 use super::Context;
 use super::answer::Failure;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tracing::warn;
 
-/// So much is read at once.
+/// How much is read at once.
 pub(crate) const PART: usize = 64 << 10;
 
-/// What is said of a list beside its rows.
+/// What the headers say about a list.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
-    /// How many rows there would be, if not only some were asked for.
+    /// How many rows there are in all, if only some were asked for.
     pub(crate) total: Option<Count>,
-    /// What `after` has to be for the rows that follow; nothing where none do.
+    /// The value of `after` for the following rows; `None` if there are none.
     pub(crate) next: Option<String>,
-    /// The event from which on none was forgotten, and when it was.
+    /// The event since which none was pruned, and its time.
     pub(crate) complete: Option<(u64, String)>,
 }
 
@@ -54,8 +54,8 @@ impl Head {
     }
 }
 
-/// Answers with an array of at most `most` rows, from a place on. What cannot be read at once is refused with its
-/// reason; where reading fails later, the answer breaks off.
+/// Answers with an array of at most `most` rows, from a place on. If the beginning cannot be read, the
+/// request is refused with the reason; if reading fails later, the answer breaks off.
 pub(crate) async fn array<T, P, R>(
     context: Context,
     head: Head,
@@ -79,30 +79,30 @@ where
         if sender.send(Ok(first)).await.is_ok() {
             rows.send(&sender).await;
         }
-        // What such a list leaves behind in the allocator goes back to the kernel.
+        // The memory that such a list leaves in the allocator goes back to the kernel.
         rows.context.handle.command(Command::RestSoon);
     });
     Ok((head.fields(), kind, streaming::body(receiver)).into_response())
 }
 
-/// The rows of a list that is under way.
+/// The rows of a list that is being sent.
 struct Rows<P, R> {
     context: Context,
     read: Arc<R>,
-    /// Where it goes on.
+    /// Where it continues.
     at: Option<P>,
     left: u64,
     written: Written,
 }
 
-/// How much of an array is written. A part may be without rows: none of them may be for whoever asks.
+/// How much of an array is written. A part may have no rows: perhaps the caller may see none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
-    /// Nothing.
+    /// Nothing yet.
     Nothing,
-    /// Its beginning.
+    /// Its opening bracket.
     Bracket,
-    /// Its beginning, and rows.
+    /// Its opening bracket, and rows.
     Rows,
 }
 
@@ -112,7 +112,7 @@ where
     P: Copy + Send + 'static,
     R: Fn(&Reader, P, u64) -> Result<Part<T, P>, ReadError> + Send + Sync + 'static,
 {
-    /// The next part as text; the last one has the end of the array.
+    /// The next part as text; the last one ends the array.
     async fn part(&mut self) -> Result<Bytes, ErrorBody> {
         let Some(at) = self.at else { return Ok(Bytes::new()) };
         let (read, left, written) = (Arc::clone(&self.read), self.left, self.written);
@@ -161,7 +161,7 @@ fn text<T: Serialize>(rows: &[T], written: Written, last: bool) -> (Bytes, Writt
         }
         match serde_json::to_writer(&mut text, row) {
             Ok(()) => between = true,
-            // Plain data with text keys is always written.
+            // Plain data with text keys can always be written.
             Err(_) => text.truncate(before),
         }
     }

@@ -1,4 +1,4 @@
-//! Waits until something is so, or somebody is in the way of it: no verb waits for a shim that does not run.
+//! Waits until a state is reached or something is in the way: no verb waits for a shim that does not run.
 
 use super::Context;
 use super::answer::Failure;
@@ -10,19 +10,19 @@ use pinfold_store::SessionId;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Somebody who was in the way before gets this long: what was in the way may have gone a moment ago.
-/// A shim that was stopped when its daemon came is found to run again within this.
+/// How long something that was already in the way gets: it may have gone a moment ago. A shim that was
+/// suspended when its daemon came is found running again within this time.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// It is the session that does not let it be done, not the daemon that failed.
+/// The session prevents it; the daemon did not fail.
 const CONFLICT: u16 = 409;
 
-/// Waits a moment for something to become so.
+/// Waits a moment for a condition.
 pub(crate) async fn a_moment(seen: &mut watch::Receiver<Snapshot>, so: impl Fn(&Snapshot) -> bool) {
     _ = tokio::time::timeout(MOMENT, seen.wait_for(|seen| so(seen))).await;
 }
 
-/// Returns when it is so. `done` is what the session was to be, for the error.
+/// Returns when the condition holds. `done` names it for the error.
 pub(crate) async fn reach(
     context: &Context,
     id: SessionId,
@@ -41,11 +41,11 @@ pub(crate) async fn reach(
             return Err(not_done(&name, done, &by));
         }
     }
-    // It has been removed: whoever looks at it next says so.
+    // It has been removed: the next look at it says so.
     Ok(())
 }
 
-/// Who is in the way of the end of a session's run.
+/// What is in the way of the end of a session's run.
 pub(crate) async fn in_the_way(
     context: &Context,
     id: SessionId,
@@ -57,7 +57,7 @@ pub(crate) async fn in_the_way(
     Ok(context.handle.view(read).await?)
 }
 
-/// What was not done, who is in the way, and what helps.
+/// The error: what was not done, what is in the way, and what helps.
 pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> Failure {
     let body = ErrorBody::new(ErrorKind::Failed, format!("session `{name}` was not {done}: {by}"))
         .hint(by.advice(&format!("pinfold unlock {} --kill", quoted(&format!("session:{name}")))));

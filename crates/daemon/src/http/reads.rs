@@ -1,4 +1,4 @@
-//! What a handler may read: the query and the body that its endpoint says, and nothing else behind the client's back.
+//! What a handler may read: the query and the body that its endpoint declares, and nothing else.
 
 use super::Context;
 use super::answer::{Asked, Named, Said};
@@ -17,10 +17,10 @@ impl<E> Argument<E> for Named {}
 impl<E, T> Argument<E> for Path<T> {}
 impl<E> Argument<E> for HeaderMap {}
 impl<E> Argument<E> for Peer {}
-/// Its body is read by the handler, which has its own limits and words.
+/// The handler reads the body itself, with its own limits and errors.
 impl<E> Argument<E> for Request {}
 
-/// All arguments of a handler. `M` is axum's own mark.
+/// All arguments of a handler. `M` is axum's own marker.
 pub(crate) trait Reads<E> {}
 
 impl<E> Reads<E> for ((),) {}

@@ -1,4 +1,4 @@
-//! Another name for a session.
+//! Renames a session.
 
 use super::Context;
 use super::answer::{Answered, Failure, Named, Said};

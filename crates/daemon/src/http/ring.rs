@@ -1,10 +1,10 @@
-//! What many read and one task fetches: numbered rows, the latest of them, for as long as anybody reads.
+//! Numbered rows that one task fetches and many read: the latest of them, as long as there is a reader.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// So many rows are kept for those who are slow; whoever is slower fetches for itself what it has missed.
+/// How many rows are kept for slow readers; a slower one fetches for itself what it has missed.
 const MOST: usize = 512;
 
 /// The latest rows.
@@ -15,7 +15,7 @@ pub(crate) struct Ring<T> {
 
 struct Rows<T> {
     latest: VecDeque<(u64, Arc<T>)>,
-    /// Every row after this number is among them; nothing while no task has begun to fetch.
+    /// Every row after this number is here; `None` while no task fetches.
     since: Option<u64>,
     fetched: Fetched,
 }
@@ -24,7 +24,7 @@ struct Rows<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fetched {
     Already,
-    /// Whoever came now is the first who reads, and has to see to it.
+    /// The caller is the first reader and has to start one.
     NotYet,
 }
 
@@ -36,7 +36,7 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Comes to read: the receiver tells when there is more, and counts as a reader while it lives.
+    /// Adds a reader: the receiver tells when there is more, and counts as a reader while it lives.
     pub(crate) fn join(&self) -> (watch::Receiver<u64>, Fetched) {
         let mut rows = self.rows();
         (self.latest.subscribe(), std::mem::replace(&mut rows.fetched, Fetched::Already))
@@ -51,7 +51,7 @@ impl<T> Ring<T> {
         self.latest.send_replace(since);
     }
 
-    /// The number of the latest row, or the one that the fetching began with.
+    /// The number of the latest row, or the one that fetching began with.
     pub(crate) fn latest(&self) -> u64 {
         *self.latest.borrow()
     }
@@ -67,7 +67,7 @@ impl<T> Ring<T> {
         self.latest.send_replace(number);
     }
 
-    /// The rows after a number; nothing where some of them are not here.
+    /// The rows after a number; `None` if some of them are not here.
     pub(crate) fn after(&self, number: u64) -> Option<Vec<(u64, Arc<T>)>> {
         let rows = self.rows();
         if rows.since.is_none_or(|since| number < since) {
@@ -77,12 +77,12 @@ impl<T> Ring<T> {
         Some(rows.latest.range(first..).cloned().collect())
     }
 
-    /// Returns when nobody reads.
+    /// Returns when there is no reader.
     pub(crate) async fn unread(&self) {
         self.latest.closed().await;
     }
 
-    /// Ends the fetching, unless a reader has come meanwhile; whether it has ended.
+    /// Ends the fetching unless a reader has come meanwhile; returns whether it has ended.
     pub(crate) fn end_if_unread(&self) -> bool {
         let mut rows = self.rows();
         let over = self.latest.receiver_count() == 0;

@@ -1,4 +1,5 @@
-//! Serves every address of the API: each has a handler, a row in the table of who may what, and a limit on its body.
+//! Serves every address of the API: each has a handler, a row in the permission table, and a limit on its
+//! body.
 
 use super::answer::Largest;
 use super::gate::Gate;
@@ -16,7 +17,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::endpoint::{self, Address, Endpoint, Method};
 
-/// Bodies are larger only by mistake or malice.
+/// Larger bodies come only by mistake or malice.
 const LARGEST_BODY: usize = 2 << 20;
 
 pub(crate) fn router(context: Context) -> Router {
@@ -28,7 +29,8 @@ pub(crate) fn router(context: Context) -> Router {
         .with_state(context)
 }
 
-/// One address: what is asked of the caller, and its handler. A new one stops the build here until it is served.
+/// One address: the act it needs permission for, and its handler. A new address stops the build here until it
+/// is served.
 fn serve(api: Api, address: Address) -> Api {
     match address {
         Address::Ping => api.add::<endpoint::Ping, _, _>(Act::Ping, status::ping),
@@ -40,7 +42,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::TakeAudit => api.add::<endpoint::TakeAudit, _, _>(Act::Down, status::audit),
         Address::Feed => api.add::<endpoint::Feed, _, _>(Act::List, feed::feed),
         Address::ListEvents => api.add::<endpoint::ListEvents, _, _>(Act::List, events::events),
-        // Everybody may read what can be asked.
+        // Every caller may read the description.
         Address::OpenApi => api.add_open::<endpoint::OpenApi, _, _>(openapi::show),
         Address::Sessions => api.add::<endpoint::Sessions, _, _>(Act::List, sessions::list),
         Address::Table => api.add::<endpoint::Table, _, _>(Act::List, sessions::table),
@@ -82,14 +84,14 @@ fn serve(api: Api, address: Address) -> Api {
     }
 }
 
-/// The routes as they are added.
+/// The routes, as they are added.
 struct Api {
     context: Context,
     router: Router<Context>,
 }
 
 impl Api {
-    /// An address behind the gate, which knows who may what.
+    /// An address behind the gate, which checks permissions.
     fn add<E, H, T>(self, act: Act, handler: H) -> Api
     where
         E: Endpoint,
@@ -113,7 +115,7 @@ impl Api {
     }
 }
 
-/// In a build for tests, a status that the endpoint does not tell of ends the request, and so the test.
+/// In a debug build, a status that the endpoint does not declare aborts the request, and so fails the test.
 fn as_described<E: Endpoint>(route: MethodRouter<Context>) -> MethodRouter<Context> {
     if !cfg!(debug_assertions) {
         return route;
@@ -126,7 +128,7 @@ fn as_described<E: Endpoint>(route: MethodRouter<Context>) -> MethodRouter<Conte
     }))
 }
 
-/// A handler that reads what the endpoint says, and no more of a body than it may have.
+/// A handler that reads what the endpoint declares, with the limit of its body.
 fn route<E, H, T>(handler: H) -> MethodRouter<Context>
 where
     E: Endpoint,

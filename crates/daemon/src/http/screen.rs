@@ -1,6 +1,7 @@
-//! Where the terminal of a session can be looked at: for whoever shows many, and is not a consumer of any.
+//! Where the terminal of a session can be watched: for clients that show many sessions and are consumers of
+//! none.
 //!
-//! The screen itself is the shim's, which paints its mirror for whoever joins and only looks on.
+//! The screen itself is the shim's, which paints its mirror for every client that joins to watch.
 
 use super::Context;
 use super::answer::{Answered, Failure, Named};
@@ -13,7 +14,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A shim that lives has its socket within this, or makes it.
+/// A live shim has its socket within this time, or makes it.
 const FOUND_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) async fn screen(context: Context, Named(session): Named) -> Answered<Terminal> {

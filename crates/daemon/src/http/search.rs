@@ -1,4 +1,4 @@
-//! Full text: what is sought is read by the store, here it is decided who may see what.
+//! Full-text search: the store searches, and here it is decided which results the caller may see.
 
 use super::Context;
 use super::answer::{Asked, Failure};
@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// So many are enough for a person,
+/// The default number of results: enough for a person.
 const USUAL: usize = 20;
-/// and more than this is not a search.
+/// The limit: more than this is not a search.
 const MOST: usize = 1000;
-/// What was said just now is found, unless there is much to take in first.
+/// Recent text is found too, unless there is much to index first.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
 pub(crate) async fn search(context: Context, Asked(asked): Asked<Search>) -> Result<Response, Failure> {
@@ -37,7 +37,7 @@ pub(crate) async fn search(context: Context, Asked(asked): Asked<Search>) -> Res
     };
     let pass = context.pass.clone();
     let (store, names) = context.handle.view(move |view| (view.readable(), names(view, &pass, one))).await?;
-    // What is of no session is for those who may see everything.
+    // What belongs to no session is for callers that may see everything.
     let within =
         (context.pass.is_kept() || one.is_some()).then(|| names.iter().map(|named| named.id).collect());
     let wanted = Wanted { words: Words::new(&asked.text), within, limit };
@@ -50,7 +50,7 @@ pub(crate) async fn search(context: Context, Asked(asked): Asked<Search>) -> Res
     Ok((head(indexed), Json(hits)).into_response())
 }
 
-/// Looks through the index, and through everything where there is none. It has a reader of its own: others do not wait.
+/// Searches the index, or everything if there is none. It has a reader of its own: others do not wait.
 fn found(
     context: &Context,
     store: Option<Store>,

@@ -1,4 +1,4 @@
-//! Takes connections, within limits: nobody who is slow, silent or gone keeps anything from the others.
+//! Accepts connections, within limits: no client that is slow, silent or gone holds up the others.
 
 use super::answer::Failure;
 use super::connection::{self, Wire};
@@ -25,29 +25,29 @@ use tokio::sync::{Notify, mpsc, watch};
 use tower_service::Service;
 use tracing::warn;
 
-/// Every head of a request is smaller.
+/// Every request's head is smaller.
 const LARGEST_HEAD: usize = 16 << 10;
-/// The head of a request is there within this, also on a connection that waits for its next one.
+/// The head of a request arrives within this time, also on a connection that waits for its next one.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
-/// What is read or written at once.
+/// How much is read or written at once.
 const BUFFER: usize = 64 << 10;
-/// Far more than people and programs of one user open.
+/// Far more than the people and programs of one user open.
 const MOST_CONNECTIONS: usize = 4096;
 /// When no descriptor is left, some come back soon.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-/// Who is at the other end, as the kernel says.
+/// The process at the other end, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    /// `None` if it is in a pid namespace that cannot be seen from here.
     pub(crate) pid: Option<u32>,
     pub(crate) user: u32,
 }
 
-/// What answers, once everything is loaded.
+/// The router, once everything is loaded.
 pub(crate) type Door = watch::Receiver<Option<Router>>;
 
-/// Serves until the loop has ended, at the listener that came last; returns when the last answer is out.
+/// Serves until the loop has ended, on the latest listener; returns when the last answer is sent.
 pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, door: Door, handle: Handle) {
     let connections = Connections::new(most());
     let (open, mut closed) = mpsc::channel::<()>(1);
@@ -63,7 +63,7 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
         };
         match accepted {
             Ok((stream, _)) => {
-                // The folder's modes keep other users out; where they do not, this does.
+                // The modes of the folder keep other users out; where they do not, this does.
                 let Some(other) = Other::of(&stream).ok().filter(|other| other.may_ask()) else { continue };
                 let Some(place) = connections.enter() else {
                     connection::turn_away(&stream);
@@ -87,7 +87,7 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
     closed.recv().await;
 }
 
-/// A quarter of the descriptors at most: sessions need the others.
+/// At most a quarter of the descriptors: sessions need the others.
 fn most() -> usize {
     let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let quarter = descriptors.map_or(usize::MAX, |all| usize::try_from(all / 4).unwrap_or(usize::MAX));
@@ -109,7 +109,7 @@ async fn attend((stream, other): (UnixStream, Other), place: Place, door: Door, 
     let mut settings = http1::Builder::new();
     settings.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
     settings.max_header_size(LARGEST_HEAD).max_buf_size(BUFFER);
-    // Whoever says that it will send no more may still read; whether it is there is asked of the kernel.
+    // A peer that stops sending may still read; the kernel tells whether it is there.
     settings.half_close(true);
     let mut connection = pin!(settings.serve_connection(Wire::new(Arc::clone(&stream)), service));
     let mut gone = pin!(connection::hung_up(&stream));
@@ -118,7 +118,7 @@ async fn attend((stream, other): (UnixStream, Other), place: Place, door: Door, 
     let mut ending = false;
     loop {
         tokio::select! {
-            // What went wrong has been answered where it can be.
+            // Errors have been answered where possible.
             _ = connection.as_mut() => return,
             () = &mut gone => return,
             () = &mut evicted => return,
@@ -130,7 +130,7 @@ async fn attend((stream, other): (UnixStream, Other), place: Place, door: Door, 
     }
 }
 
-/// Answers; before everything is loaded, only that it is under way.
+/// Answers; before everything is loaded, only pings, which report the start.
 async fn answer(request: Request, mut door: Door) -> Result<Response, Infallible> {
     if door.borrow().is_none() && request.uri().path() == endpoint::Ping::DESCRIPTION.path {
         return Ok(axum::Json(Ping { starting: Some(Starting::default()) }).into_response());
@@ -142,7 +142,7 @@ async fn answer(request: Request, mut door: Door) -> Result<Response, Infallible
     router.call(request).await
 }
 
-/// The connections that are open.
+/// The open connections.
 #[derive(Clone)]
 struct Connections {
     most: usize,
@@ -153,7 +153,7 @@ struct Connections {
 struct Open {
     count: usize,
     next: u64,
-    /// Those that have not asked for anything yet, the oldest first.
+    /// Those that have not sent a request yet, the oldest first.
     silent: BTreeMap<u64, Arc<Notify>>,
 }
 
@@ -169,7 +169,7 @@ impl Connections {
         Connections { most, state: Arc::default() }
     }
 
-    /// Takes one more; where there are too many, the one that has been silent for longest goes.
+    /// Admits one more; if there are too many, the one silent for longest is closed.
     fn enter(&self) -> Option<Place> {
         if self.state().count >= self.most && !self.make_room() {
             return None;

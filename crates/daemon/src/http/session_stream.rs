@@ -1,4 +1,5 @@
-//! A session as somebody has it open: its state, its messages and its output, as they come. A consumer.
+//! A session that a client has open: its state, its messages and its output, as they come. The client is a
+//! consumer.
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
@@ -20,10 +21,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// A client that lags behind so far makes the stream wait for it.
+/// A client this many events behind makes the stream wait for it.
 const WAITING: usize = 64;
 
-/// Server-sent events `state` (the session), `message` (a message that took a step) and `output` (a line).
+/// Server-sent events `state` (the session), `message` (a message that changed) and `output` (a line).
 pub(crate) async fn stream(
     context: Context,
     Named(session): Named,
@@ -73,10 +74,11 @@ pub(crate) enum Moment {
     Message(MessageId, u64),
 }
 
-/// What those who have one session open share: it is read and written once, however many they are.
+/// Shared by the clients that have one session open: each object is read and serialized once, however many
+/// they are.
 pub(crate) type Shown = Together<Moment, Arc<str>>;
 
-/// Shows the session and, whenever something happens to it, what is different.
+/// Sends the session and, whenever something happens to it, what has changed.
 async fn show_events(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
     let after = *context.last_event.borrow();
     let query = EventQuery { after, session: Some(id), ..EventQuery::default() };
@@ -110,7 +112,7 @@ async fn show_message(
     };
     match context.shown.get(Moment::Message(message, seq), read).await {
         Ok(row) => sender.send(event("message", &row)).await.ok(),
-        // Removed meanwhile.
+        // It was removed meanwhile.
         Err(()) => Some(()),
     }
 }

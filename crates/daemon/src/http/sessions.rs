@@ -1,4 +1,4 @@
-//! Sessions: list, create, change, and what people ask of them. A request returns when it is so.
+//! Sessions: list, create, change, and requests to them. A request returns once the state is reached.
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// So few sessions are written before a thread would have begun to.
+/// This few sessions are serialized before a thread would have started.
 const AT_ONCE: usize = 16;
 
 pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
@@ -44,12 +44,12 @@ pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Resu
     listed(&context, filter, Listing::Sessions(shape)).await
 }
 
-/// What a table shows of each.
+/// The rows of a table.
 pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
     listed(&context, filter, Listing::Rows).await
 }
 
-/// What a list is made of.
+/// The items of a list.
 #[derive(Debug, Clone, Copy)]
 enum Listing {
     Sessions(Shape),
@@ -95,7 +95,7 @@ async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<R
         .into_response())
 }
 
-/// Has the loop copy some sessions, and writes them.
+/// Lets the loop copy some sessions, and serializes them.
 async fn sessions_after(
     context: &Context,
     wanted: Wanted,
@@ -111,7 +111,7 @@ async fn sessions_after(
     Ok((writing, Part { sessions: ids, more, total, odd_ones }))
 }
 
-/// Has the loop write some rows.
+/// Lets the loop serialize some rows.
 async fn rows_after(
     context: &Context,
     wanted: Wanted,
@@ -126,7 +126,7 @@ async fn rows_after(
     context.handle.view(write).await
 }
 
-/// Writes some sessions; many of them where nothing waits for it.
+/// Serializes some sessions; many of them on a thread of the pool.
 async fn written(
     mut writing: Writing,
     sessions: Vec<SessionView>,
@@ -151,7 +151,7 @@ fn known(filter: &Filter) -> Result<(), Failure> {
     wrong.map_or(Ok(()), |wrong| Err(bad_value(format!("`{wrong}` is not the id of a session"))))
 }
 
-/// Refuses a word that is no state.
+/// Refuses a word that is not a state.
 fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
     let Some(unknown) = words.find(|word| !STATES.iter().any(|state| state.word() == *word)) else {
         return Ok(());
@@ -225,7 +225,7 @@ pub(crate) async fn set(
     object(&context, id).await
 }
 
-/// What a session is told to be, and what it would be with this request.
+/// The definition of a session, and what it would be with this request.
 pub(super) async fn changed(
     context: &Context,
     id: SessionId,
@@ -256,7 +256,7 @@ pub(super) async fn changed(
     }
 }
 
-/// What a session is told to be, if that can be changed: an archived one has no next run.
+/// The definition of a session, if it can be changed: an archived one has no next run.
 async fn changeable(context: &Context, id: SessionId) -> Result<Definition, Failure> {
     let read = |known: Known<'_>| (known.name().to_owned(), known.state(), Arc::clone(known.definition()));
     let (name, state, definition) = context.handle.session(id, read).await?;
@@ -282,7 +282,7 @@ pub(crate) async fn restart(context: Context, Named(session): Named) -> Answered
     run_again(&context, session, Ask::Restart).await
 }
 
-/// Returns when a run that was decided no earlier than the request runs, or cannot.
+/// Returns when a run decided after the request is running, or cannot run.
 async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Session> {
     let id = find(context, session).await?;
     let mut seen = watcher(context, id).await?;
@@ -344,7 +344,7 @@ pub(crate) async fn stop(
     Ok(Json(session))
 }
 
-/// Asks, and returns when the state is reached.
+/// Sends the request and returns when the state is reached.
 pub(crate) async fn until(
     context: &Context,
     session: String,
@@ -356,7 +356,7 @@ pub(crate) async fn until(
     let mut seen = watcher(context, id).await?;
     ask_of(context, id, ask).await?;
     let asked = seen.borrow_and_update().runs.last;
-    // It was so for a moment when somebody has started another run since.
+    // It was reached for a moment if another run was started since.
     reach(context, id, &mut seen, done, |seen| reached(seen.state) || seen.runs.last > asked).await?;
     object(context, id).await
 }
@@ -380,11 +380,12 @@ pub(crate) async fn wait(
     object(&context, id).await
 }
 
-/// Waits until a session is in one of these states, and nothing was decided since: what was stored before a reboot is not what is.
+/// Waits until a session is in one of these states with nothing decided since: what was stored before a
+/// reboot may not be true now.
 async fn reaches(context: &Context, id: SessionId, wanted: &[String]) -> Result<(), Failure> {
     let mut seen = watcher(context, id).await?;
     let is_wanted = |seen: &Snapshot| wanted.iter().any(|word| word == seen.state.word());
-    // Where the sender is gone, so is the session: what is asked next says so.
+    // If the sender is gone, so is the session: the next request says so.
     while seen.wait_for(is_wanted).await.is_ok() {
         let now = context.handle.session(id, |known| known.snapshot()).await?;
         if is_wanted(&now) || seen.changed().await.is_err() {
@@ -398,7 +399,7 @@ pub(super) fn bad_value(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-/// Finds the parent by what it was called: its id is what stays true.
+/// Finds the parent by its name and stores its id, which stays valid.
 async fn with_parent(
     context: &Context,
     mut definition: Definition,
@@ -410,7 +411,7 @@ async fn with_parent(
     Ok(definition)
 }
 
-/// Looks for the directory and the program, which a slow file system must not make the loop wait for.
+/// Looks for the directory and the program off the loop, since a file system may be slow.
 async fn settle(
     mut definition: Definition,
     preset: Option<Preset>,
@@ -422,7 +423,8 @@ async fn settle(
     settled.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
 }
 
-/// Puts what was given on disk before any record names it. What is not recorded after all is removed at the next start.
+/// Writes given values to disk before a record names them. If no record follows, they are deleted at the next
+/// start.
 async fn with_given_kept(context: &Context, mut definition: Definition) -> Result<Definition, ErrorBody> {
     let Some(given) = definition.env.unkept().cloned() else { return Ok(definition) };
     let values = context.values.clone();
@@ -435,7 +437,7 @@ async fn with_given_kept(context: &Context, mut definition: Definition) -> Resul
     Ok(definition)
 }
 
-/// A vendor's session that somebody has is not taken, and nothing is created for it.
+/// A vendor session that another process has is not taken, and nothing is created for it.
 async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<(), Failure> {
     let Some(resource) = definition.vendor_lock() else { return Ok(()) };
     let (folders, agent) = (context.folders.clone(), definition.agent.clone());
@@ -486,7 +488,7 @@ pub(crate) async fn object_of(context: &Context, id: SessionId) -> Result<Sessio
 
 pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
     let mut answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
-    // A shim that does not answer keeps a run from ending; whoever wants a run finds its lock held.
+    // A shim that does not answer keeps a run from ending; a start would find its lock held.
     if let (Answer::Refused(Refusal::ShimMute), Some(done)) = (&answer, ending(ask)) {
         a_moment(&mut watcher(context, id).await?, |seen| !seen.unended).await;
         if let Some((name, by)) = in_the_way(context, id).await? {
@@ -499,7 +501,7 @@ pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result
     Err(refusal(&name.unwrap_or_default(), refused))
 }
 
-/// What a session was to be that is asked to end its run.
+/// The word for what a session was to be when asked to end its run.
 fn ending(ask: Ask) -> Option<&'static str> {
     match ask {
         Ask::Stop { .. } => Some("stopped"),

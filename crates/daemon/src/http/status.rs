@@ -1,4 +1,4 @@
-//! The daemon itself.
+//! The daemon's own status.
 
 use super::Context;
 use super::answer::{Answered, Failure, Said};
@@ -17,7 +17,7 @@ use std::sync::PoisonError;
 use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
 
-/// A sign of life of the loop, also before every session was looked at.
+/// A sign of life from the loop, even before recovery has looked at every session.
 pub(crate) async fn ping(context: Context) -> Answered<Ping> {
     let (reply, receiver) = oneshot::channel();
     context.handle.tell(Input::Ping { reply });
@@ -30,7 +30,7 @@ pub(crate) async fn status(context: Context) -> Answered<Status> {
     Ok(Json(context.handle.view(move |view| show::status::status(view, disk, abilities)).await?))
 }
 
-/// What this machine lets us do, tried once: it changes nothing that lives.
+/// What this machine lets us do, tried once: the attempt affects nothing that runs.
 async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure> {
     static TRIED: OnceCell<BTreeMap<String, Value>> = OnceCell::const_new();
     let without = context.handle.view(|view| view.without()).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn backup(context: Context, Said(copy): Said<request::Backup>) 
     let copied = tokio::task::spawn_blocking(move || {
         match store.and_then(|store| store.reader().ok()) {
             Some(reader) => values.copied(|read| reader.backup_with(&path, read)),
-            // The file has lost its name: only those who have it open can still read it.
+            // The file has lost its name: only readers that have it open can still read it.
             None => {
                 let reader = database.lock().unwrap_or_else(PoisonError::into_inner);
                 values.copied(|read| reader.backup_with(&path, read))
@@ -92,7 +92,7 @@ fn not_copied(error: &BackupError) -> ErrorBody {
     }
 }
 
-/// A verb wrote something down: it becomes an event before this returns.
+/// A verb wrote a record: it becomes an event before this returns.
 pub(crate) async fn audit(context: Context) -> Answered<Value> {
     context.handle.order(|done| Command::TakeAudit { done }).await?;
     Ok(Json(json!({})))

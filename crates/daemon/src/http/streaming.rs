@@ -1,4 +1,4 @@
-//! Answers that go on: what is sent into a channel goes out as it comes, for as long as the client is there.
+//! Streaming answers: what is sent into a channel goes out as it comes, as long as the client is there.
 
 use axum::body::{Body, Bytes};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -9,12 +9,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-/// One object a line.
+/// One object per line.
 pub(crate) fn lines(receiver: mpsc::Receiver<Bytes>) -> Response {
     ([("content-type", "application/x-ndjson")], Body::from_stream(Channel(receiver))).into_response()
 }
 
-/// A body in parts. An error among them breaks it off, so that nobody takes it for whole.
+/// A body in parts. An error among them breaks it off, so that it cannot pass for complete.
 pub(crate) fn body(receiver: mpsc::Receiver<io::Result<Bytes>>) -> Body {
     Body::from_stream(Parts(receiver))
 }
@@ -24,7 +24,7 @@ pub(crate) fn events(receiver: mpsc::Receiver<Event>) -> Response {
     Sse::new(Channel(receiver)).keep_alive(KeepAlive::default()).into_response()
 }
 
-/// Server-sent events without a word in between: whoever reads is not woken where nothing happens. On a unix socket the
+/// Server-sent events without keep-alives: readers are not woken when nothing happens. On a unix socket the
 /// kernel tells when either side has gone.
 pub(crate) fn still_events(receiver: mpsc::Receiver<Event>) -> Response {
     Sse::new(Channel(receiver)).into_response()

@@ -1,13 +1,13 @@
-//! What many ask for at one moment and one fetches.
+//! Requests that many make at one moment and one fetches.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// So many answers are kept for those who come a little later; whoever comes too late fetches again.
+/// How many answers are kept for later requests; one that comes too late fetches again.
 const MOST: usize = 128;
 
-/// Answers by what was asked for. A key names one moment, so an answer never gets old.
+/// Answers by key. A key names one moment, so an answer never gets old.
 pub(crate) struct Together<K, V> {
     kept: Mutex<VecDeque<(K, Arc<OnceCell<V>>)>>,
 }
@@ -19,7 +19,7 @@ impl<K, V> Default for Together<K, V> {
 }
 
 impl<K: Eq, V: Clone> Together<K, V> {
-    /// The answer: somebody else's, or what is fetched now. One that cannot be had is not kept.
+    /// The answer: another request's, or one fetched now. Failures are not kept.
     pub(crate) async fn get<E>(&self, key: K, fetch: impl Future<Output = Result<V, E>>) -> Result<V, E> {
         self.cell(key).get_or_try_init(|| fetch).await.cloned()
     }

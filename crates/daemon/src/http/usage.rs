@@ -1,4 +1,4 @@
-//! What is used, and the accounts that it is charged to.
+//! Usage, and the accounts it is charged to.
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said};

@@ -1,8 +1,8 @@
-//! The API socket: where it is bound, that the home says so, and that it is bound again where somebody removed it.
+//! The API socket: where it is bound, recording that in the home, and binding it again after it was removed.
 //!
-//! A folder for sockets belongs to the login, and goes with it; temporary folders are swept. The daemon goes on, so
-//! it looks every second whether its path still leads to it. Where the folder is gone for good, or belongs to a daemon
-//! of another home, the socket is in the home.
+//! A folder for sockets belongs to the login and is removed with it; temporary folders are swept. The daemon
+//! goes on, so it checks every second whether its path still leads to it. If the folder is gone for good, or
+//! belongs to a daemon of another home, the socket is in the home.
 
 use crate::define::home::Home;
 use crate::engine::input::{Handle, Input};
@@ -23,22 +23,22 @@ use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-/// A socket that is gone is missed after this at the latest. The kernel says so only to whoever watches every folder above
-/// it, any of which may be moved.
+/// A missing socket is noticed after this time at the latest. The kernel reports it only to a process that
+/// watches every folder above it, any of which may be moved.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A socket that was bound.
+/// A bound socket.
 pub(crate) struct Doorway {
-    /// With the runtime folder that is used.
+    /// The home, with the runtime folder in use.
     pub(crate) home: Home,
     /// Device and inode of the socket.
     file: (u64, u64),
-    /// The name by which programs connect.
+    /// The path by which programs connect.
     alias: PathBuf,
 }
 
 impl Doorway {
-    /// Binds the socket in the runtime folder, or in the home where that cannot be, and writes down where it is.
+    /// Binds the socket in the runtime folder, or in the home if that is impossible, and records where it is.
     pub(crate) fn open(home: &Home) -> Result<(Doorway, UnixListener), StartError> {
         let in_home = Home { runtime: home.state.clone(), ..home.clone() };
         match Doorway::bind(home) {
@@ -69,7 +69,7 @@ impl Doorway {
         Ok((doorway, listener))
     }
 
-    /// Without it, only those who compute the same place find the daemon.
+    /// Without this, only clients that compute the same path find the daemon.
     fn write_down(&self) {
         let place = Place { pid: std::process::id(), socket: self.home.socket() };
         if let Err(error) = place.write(&self.home.state) {
@@ -87,7 +87,7 @@ impl Doorway {
         Place::read(&self.home.state).is_some_and(|place| place.socket == self.home.socket())
     }
 
-    /// Keeps it open until the loop has ended, and takes it away then.
+    /// Keeps it open until the loop has ended, and then removes it.
     pub(crate) async fn keep(
         mut self,
         only: Arc<Only>,
@@ -110,7 +110,7 @@ impl Doorway {
         self.remove();
     }
 
-    /// Binds anew; whether that has failed, which is said once.
+    /// Binds it again; returns whether that has failed, which is logged once.
     fn open_again(
         &mut self,
         listeners: &mpsc::UnboundedSender<UnixListener>,
@@ -144,7 +144,8 @@ impl Doorway {
     }
 }
 
-/// The home is known to be one, and may be a link of its user's own; whatever is elsewhere may be somebody's own.
+/// The home is known to be one, and may be a link of its user; any other folder may be in use by another
+/// program.
 fn make_private(folder: &Path, home: &Home) -> Result<(), NotPrivate> {
     if folder == home.state {
         return private::make_private(&private::way(folder)?, Wider::Tighten);
@@ -157,8 +158,8 @@ fn file_at(path: &Path) -> io::Result<(u64, u64)> {
     std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether a daemon of another home listens there: two homes may have one runtime folder. One that is dead may have
-/// left its socket to a child for a moment.
+/// Whether a daemon of another home listens there: two homes may have one runtime folder. A dead daemon may
+/// have left its socket to a child for a moment.
 fn is_anothers(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connected = || {
@@ -167,9 +168,9 @@ fn is_anothers(path: &Path) -> bool {
         Other::of(&socket)
     };
     match connected() {
-        // One that cannot be seen from here may well live.
+        // A process that cannot be seen from here may well be alive.
         Ok(other) => other.pid.is_none_or(|pid| pid != std::process::id() && lives(pid)),
-        // Somebody listens and takes nobody.
+        // A process listens and accepts no connection.
         Err(errno) => errno == Errno::AGAIN,
     }
 }

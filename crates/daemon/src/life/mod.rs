@@ -1,4 +1,4 @@
-//! The daemon's life from its lock to its last event.
+//! The daemon's life, from its lock to its last event.
 
 mod doorway;
 mod only;
@@ -35,19 +35,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-/// Answers that are under way when the daemon ends get this long.
+/// How long answers under way get when the daemon ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// What a daemon is started with.
+/// The options of a daemon.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where everything lives.
+    /// The paths of the home.
     pub home: Home,
-    /// The program that is a shim, with the arguments that make it one.
+    /// The shim program, with the arguments that make it one.
     pub shim: (PathBuf, Vec<OsString>),
-    /// The umask of agents whose maker did not say.
+    /// The umask of agents whose creator did not give one.
     pub umask: Option<u32>,
-    /// The file that standard error is, so that it can be rotated.
+    /// The file that standard error goes to, so that it can be rotated.
     pub log: Option<PathBuf>,
 }
 
@@ -60,23 +60,23 @@ pub enum StartError {
     /// A folder or socket could not be made.
     #[error("{} cannot be used", path.display())]
     Place {
-        /// Which.
+        /// The folder or socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The store cannot be opened.
     #[error("the database cannot be opened")]
     Store(#[from] OpenError),
-    /// The database is not there, and what belongs to it is.
+    /// The database is missing, but what belongs to it exists.
     #[error("{} is missing, and {} of its sessions have files in {}", database.display(), count, folder.display())]
     Missing {
         /// Where it should be.
         database: PathBuf,
         /// Where the sessions' files are.
         folder: PathBuf,
-        /// How many.
+        /// How many sessions have files there.
         count: usize,
     },
     /// The store cannot be read.
@@ -111,7 +111,7 @@ impl From<Fault> for StartError {
 /// Another daemon has the home, or something that it needs cannot be used.
 pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let state = options.home.state.clone();
-    // It may be a link of its user's own.
+    // It may be a link of its user.
     private::way(&state)
         .and_then(|real| private::make_private(&real, Wider::Tighten))
         .map_err(|error| StartError::Place { path: state, source: error.into() })?;
@@ -125,7 +125,8 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     let mut store = None;
     let ended = runtime.block_on(live(options, Arc::clone(&only), limits, up, &mut store));
-    // Whoever still follows something reads the database: it is closed when they are gone, and then it is one file.
+    // Clients that still follow something read the database: it is closed when they are gone, and then it is
+    // one file.
     runtime.shutdown_timeout(LAST_ANSWERS);
     drop(store);
     drop(only);
@@ -140,15 +141,15 @@ fn raise_open_files() -> Option<(u64, u64)> {
     before.current.zip(before.maximum)
 }
 
-/// The memory of a daemon and of its shims has messages and values of `--env`: none of it is written to a file when one
-/// of them crashes. Agents get what the login had.
+/// The memory of a daemon and its shims contains messages and values of `--env`: none of it is written to a
+/// file when one of them crashes. Agents get what the login had.
 pub(crate) fn leave_no_core() -> Option<(u64, u64)> {
     let before = getrlimit(Resource::Core);
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: before.maximum }).ok()?;
     Some((before.current.unwrap_or(u64::MAX), before.maximum.unwrap_or(u64::MAX)))
 }
 
-/// Lives until the end; what is left of the store is the caller's to close, when nobody reads any more.
+/// Runs until the end; the caller closes what is left of the store, once there is no reader.
 async fn live(
     options: Options,
     only: Arc<Only>,
@@ -156,7 +157,7 @@ async fn live(
     up: impl FnOnce(),
     left: &mut Option<Store>,
 ) -> Result<(), StartError> {
-    // What is changed while it is read counts as changed.
+    // Stamped first: what changes while it is read counts as changed.
     let configured = Configured::now(options.home.config.clone());
     let config = crate::define::config::load(&options.home.config)?;
     crate::log::set_level(config.log_level());
@@ -178,7 +179,8 @@ async fn live(
             opens.send_replace(Some(router(context)));
             tokio::spawn(end_by_signal(handle.clone()));
             tokio::spawn(reload_by_signal(handle.clone()));
-            // A file that may not grow (`ulimit -f`) is an error for whoever writes it, and not the daemon's end.
+            // A file that may not grow (`ulimit -f`) is an error for the writer, and must not kill the
+            // daemon.
             let _growth = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
             up();
             info!("daemon {} of {} is up", std::process::id(), engine.home.state.display());
@@ -193,13 +195,14 @@ async fn live(
             Err(error)
         }
     };
-    // Whoever waits for an answer gets it; whoever follows something notices the end.
+    // Clients that wait for an answer get it; followers notice the end.
     _ = tokio::time::timeout(LAST_ANSWERS, served).await;
     _ = kept.await;
     ended
 }
 
-/// Loads what is stored and looks at what is there. Whoever comes meanwhile is told that it is under way.
+/// Loads what is stored and looks at what exists. Requests that arrive meanwhile are told that the start is
+/// under way.
 async fn begin(
     options: Options,
     config: Config,
@@ -266,12 +269,12 @@ fn boot_id() -> Option<String> {
     pinfold_kernel::own::boot_id().ok()?.parse::<BootId>().ok().map(|boot| boot.to_string())
 }
 
-/// The generation is durable before anybody hears of it: no two daemons ever have the same.
+/// The generation is durable before any shim hears of it: no two daemons ever have the same.
 fn announce(engine: &Engine, boot: &str) -> Result<(), StartError> {
     let mut batch = Batch::new();
     batch.daemon_started(engine.generation, boot);
     batch.event(engine.daemon_event(EventKind::DaemonStarted, "the daemon starts"));
-    // Whoever calls `up` hears what is wrong.
+    // The caller of `up` is told what is wrong.
     batch.fail_if_held_up();
     let committed = engine.store.commit(batch).wait().map_err(StartError::Commit)?;
     engine.last_event.send_replace(committed.seqs.end.saturating_sub(1));
@@ -303,7 +306,7 @@ fn context(
     }
 }
 
-/// SIGTERM and SIGINT are a `down`.
+/// SIGTERM and SIGINT act as `down`.
 async fn end_by_signal(handle: Handle) {
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

@@ -1,5 +1,6 @@
-//! The kernel's word that no other daemon has a home: a flock on its folder, which cannot be removed under a daemon, and
-//! one on `daemon.lock`, by which the home is known and which daemons and verbs of the version before look at.
+//! Proof that no other daemon has a home: a flock on its folder, which cannot be removed under a daemon, and
+//! one on `daemon.lock`, by which the home is known and which daemons and verbs of the previous version
+//! check.
 
 use crate::define::home::Home;
 use crate::life::StartError;
@@ -11,11 +12,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// Whoever waits for a daemon's end has its locks for a moment: they are tried so often before they count as held.
+/// A process that waits for a daemon's end has its locks for a moment: they are tried this many times before
+/// they count as held.
 const GLANCES: u32 = 10;
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Both locks of the only daemon of a home, for as long as it lives.
+/// Both locks of the only daemon of a home, as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Only {
     path: PathBuf,
@@ -24,7 +26,7 @@ pub(crate) struct Only {
 }
 
 impl Only {
-    /// Takes both locks, or says that another daemon has one of them.
+    /// Takes both locks, or reports that another daemon has one of them.
     pub(crate) fn take(home: &Home) -> Result<Only, StartError> {
         let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let _folder = locked(&home.state, folder)?;
@@ -33,7 +35,7 @@ impl Only {
         Ok(Only { path, file, _folder })
     }
 
-    /// Makes the file again where it was removed or replaced.
+    /// Makes the file again if it was removed or replaced.
     pub(crate) fn stand(&self) {
         let Ok(mut file) = self.file.lock() else { return };
         if is_at(&file, &self.path) {
@@ -55,7 +57,7 @@ fn file_flags() -> OFlags {
 
 fn signed(path: &Path) -> Result<OwnedFd, StartError> {
     let file = locked(path, file_flags())?;
-    // Unsigned, it is as good a lock; who has it is harder to tell.
+    // Without a signature the lock is as good; its holder is harder to find.
     _ = pinfold_api::place::sign(&file);
     Ok(file)
 }

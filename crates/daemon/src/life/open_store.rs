@@ -1,4 +1,4 @@
-//! The daemon's store: how it is opened, what must be there before, and who hears of its troubles.
+//! The daemon's store: how it is opened, what must exist before, and who is told of its troubles.
 
 use crate::crash;
 use crate::define::home::Home;
@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A shim that lives answers within this.
+/// A live shim answers within this time.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// How the store of a home is opened.
+/// The options with which the store of a home is opened.
 pub(crate) fn options(home: &Home) -> Options {
     let (witness, reserve) = (Some(home.witness()), Some(home.reserve()));
     let (sessions, steps) = (Some(home.sessions()), Steps(crash::point));
     Options { witness, reserve, when_held_up: HeldUp::Wait, sessions, steps, ..Options::default() }
 }
 
-/// Opens the store of a home. One that is missing is not made anew where sessions have left files: then it was lost.
+/// Opens the store of a home. A missing one is not created if sessions have left files: then it was lost.
 pub(crate) fn open(home: &Home) -> Result<Store, StartError> {
     let (database, folder) = (home.database(), home.sessions());
-    // With a witness or a log the store itself knows more, and says it.
+    // With a witness or a log the store itself knows more, and reports it.
     let lost =
         is_empty(&database) && is_empty(&home.witness()) && is_empty(&database.with_extension("db-wal"));
     let count = if lost { std::fs::read_dir(&folder).map_or(0, Iterator::count) } else { 0 };
@@ -42,14 +42,15 @@ fn is_empty(file: &Path) -> bool {
     !std::fs::metadata(file).is_ok_and(|found| found.len() > 0)
 }
 
-/// The generation of this daemon. A database without a witness may be an old copy, and shims obey none that is older
-/// than what they have seen: then it is above theirs.
+/// The generation of this daemon. A database without a witness may be an old copy, and shims obey no
+/// generation older than what they have seen: then it is above theirs.
 pub(crate) fn next_generation(home: &Home, opened: Opened, stored: u64) -> u64 {
     let seen = if opened.witnessed { highest_seen(&home.runtime.join("shims")) } else { 0 };
     stored.max(seen) + 1
 }
 
-/// The highest generation that a shim of this home has seen: each refuses a lower one, and says which it obeys.
+/// The highest generation that a shim of this home has seen: each refuses a lower one, and says which it
+/// obeys.
 fn highest_seen(sockets: &Path) -> u64 {
     let entries = std::fs::read_dir(sockets).into_iter().flatten().flatten();
     let seen = entries.filter_map(|entry| {
@@ -63,11 +64,11 @@ fn highest_seen(sockets: &Path) -> u64 {
     seen.max().unwrap_or(0)
 }
 
-/// Lets the loop hear what keeps the store from being written, and says what opening it did.
+/// Tells the loop what keeps the store from being written, and logs what opening it did.
 pub(crate) fn watch(engine: &Engine, handle: &Handle) {
     let told = handle.clone();
     engine.store.on_trouble(move |trouble| told.tell(Input::Trouble(trouble.clone())));
-    // What its first batch met was said before anybody listened.
+    // Troubles of its first batch came before there was a listener.
     let met = engine.store.trouble();
     if met != Trouble::None {
         handle.tell(Input::Trouble(met));
@@ -78,18 +79,18 @@ pub(crate) fn watch(engine: &Engine, handle: &Handle) {
     }
 }
 
-/// A look at the whole store that goes on beside the daemon, and ends with it.
+/// A check of the whole store that runs beside the daemon, and ends with it.
 pub(crate) struct Look {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Look {
-    /// Begins to look; what is wrong is told to the loop.
+    /// Starts the check; tells the loop what is wrong.
     pub(crate) fn begin(store: &Store, handle: &Handle) -> Look {
         let stop = Arc::<AtomicBool>::default();
         let (pace, handle) = (Pace::beside(Arc::clone(&stop)), handle.clone());
-        // Where it cannot be started, there are the checks that every row gets when it is read.
+        // If it cannot be started, every row is still checked when it is read.
         let thread = store.reader().ok().and_then(|mut reader| {
             let look = move || {
                 let findings =
@@ -105,7 +106,7 @@ impl Look {
 impl Drop for Look {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // It reads the store, which is closed when nobody does.
+        // It reads the store, which can be closed only when there is no reader.
         _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,8 +1,9 @@
-//! Forgets what is older than `[retention]` allows, or more: when the daemon starts, once an hour, and sooner where much
-//! has happened, a little at a time, beside everything else. What went is an event, once a day. Lock files of keys that nobody
-//! uses go with it.
+//! Deletes what is older than `[retention]` allows, or exceeds its size: when the daemon starts, once an
+//! hour, and sooner after much activity, a little at a time, beside everything else. An event reports it once
+//! a day. Lock files of unused keys are removed too.
 //!
-//! It decides nothing about sessions: archived ones and messages that wait or have failed are never touched.
+//! It decides nothing about sessions: archived ones and messages that are queued or have failed are never
+//! touched.
 
 mod answers;
 
@@ -18,20 +19,20 @@ use serde_json::{Map, Value};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::{info, warn};
 
-/// Between two sweeps: things are too old after days, and nothing else makes them so.
+/// The interval between two sweeps: records expire after days, by time alone.
 const EVERY: Duration = Duration::from_secs(60 * 60);
-/// After so many events the database may be too large before the hour is over,
+/// After this many events the database may be too large before the hour is over,
 const MANY: u64 = 5_000;
-/// which is looked at this often while there are any. To be told of each event would cost each of them.
+/// which is checked this often while there are any. Being told of each event would slow each of them.
 const LOOK: Duration = Duration::from_secs(2);
-/// What was forgotten is told once in so many milliseconds: a day.
+/// How often pruning is reported, in milliseconds: once a day.
 const TOLD_EVERY: i64 = 24 * 60 * 60 * 1000;
-/// A key that was not used for so long is likely to be one of many that are used once.
+/// A key unused for this long is probably one of many that are used once.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// So many lock files are removed in one look, each within microseconds.
+/// How many lock files are removed in one sweep, each within microseconds.
 const MOST_SWEPT: usize = 1000;
 
-/// Forgets for as long as the daemon lives.
+/// Prunes as long as the daemon lives.
 pub(crate) async fn keep(context: Context) {
     loop {
         let begun = Instant::now();
@@ -51,7 +52,7 @@ pub(crate) async fn keep(context: Context) {
     }
 }
 
-/// Forgets whenever much has happened, without an end but the daemon's. While nothing happens it is not woken.
+/// Prunes whenever much has happened, until the daemon ends. While nothing happens it is not woken.
 async fn keep_small(context: &Context) {
     let mut newest = context.last_event.clone();
     let mut forgotten = *newest.borrow_and_update();
@@ -71,15 +72,15 @@ async fn forget_rows(context: &Context) {
     }
 }
 
-/// Removes files with what agents printed, of sessions that have no run, when nobody wrote to them for as long as runs are
-/// kept. The newest of each session stays: it says where the next one goes on.
+/// Removes output files of sessions without a run that were not written to for as long as runs are kept. The
+/// newest of each session stays: it shows where the next one continues.
 async fn sweep_output(context: &Context) -> Result<(), ErrorBody> {
     let (retention, sessions) = context.handle.view(|view| (view.retention(), view.resting_output())).await?;
     let Some(before) = limits(retention, clock::wall()).runs else { return Ok(()) };
     let gone = context.read(move |reader| {
         let mut gone = 0;
         for (id, log, tape) in sessions {
-            // One that cannot be looked at is looked at again in an hour.
+            // A file that cannot be read is tried again in an hour.
             gone += pinfold_shim::log::forget(&log, before).unwrap_or(0);
             let heard = Position(reader.cursor(id)?.map_or(0, |cursor| cursor.position));
             gone += pinfold_shim::tape::forget(&tape, heard, before).unwrap_or(0);
@@ -93,7 +94,7 @@ async fn sweep_output(context: &Context) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Removes files of long answers that no message has.
+/// Removes files of long answers that belong to no message.
 async fn sweep_answers(context: &Context) -> Result<(), ErrorBody> {
     let sessions = context.handle.view(|view| view.sessions_folder()).await?;
     let gone = context.read(move |reader| answers::sweep(&sessions, &**reader, SystemTime::now())).await?;
@@ -103,7 +104,7 @@ async fn sweep_answers(context: &Context) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Removes lock files of keys that nobody uses any more.
+/// Removes lock files of keys that are no longer used.
 async fn sweep_locks(context: &Context) {
     let folders = context.folders.clone();
     let swept = tokio::task::spawn_blocking(move || folders.sweep(UNUSED, MOST_SWEPT)).await;
@@ -122,7 +123,7 @@ async fn pass(context: &Context) -> Result<(), ErrorBody> {
     tell(context, retention, clock::wall()).await.and(swept)
 }
 
-/// What may go now.
+/// What may be deleted now.
 fn limits(retention: Retention, now: Wall) -> Limits {
     let before = |age: Duration| {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
@@ -147,7 +148,7 @@ async fn sweep(context: &Context, limits: Limits) -> Result<(), ErrorBody> {
         let Some(batch) = due else { return Ok(()) };
         sweep = planned;
         let begun = Instant::now();
-        // One that failed is tried again in an hour, and is no reason for the daemon to end.
+        // A failed batch is tried again in an hour, and is not a reason for the daemon to end.
         let Some(committed) = commit(context, batch).await? else { return Ok(()) };
         context.metrics.pruned(&committed, begun.elapsed());
         sweep.done(&committed);
@@ -161,7 +162,8 @@ async fn commit(context: &Context, batch: Batch) -> Result<Option<Committed>, Er
     Ok(told.ok())
 }
 
-/// Says what went, once a day. The count is in the database: what a daemon did not come to tell, the next one does.
+/// Reports what was deleted, once a day. The count is in the database: what one daemon did not report, the
+/// next one does.
 async fn tell(context: &Context, retention: Retention, now: Wall) -> Result<(), ErrorBody> {
     let untold = context.read(|reader| reader.untold()).await?;
     if !is_due(untold, now) {
@@ -176,7 +178,7 @@ async fn tell(context: &Context, retention: Retention, now: Wall) -> Result<(), 
     commit(context, batch).await.map(drop)
 }
 
-/// A clock that was set back does not make the next time a year away.
+/// A clock that was set back must not put off the next report for a year.
 fn is_due(untold: Untold, now: Wall) -> bool {
     let since = untold.told_at.map_or(TOLD_EVERY, |at| now.0.abs_diff(at.0).cast_signed());
     untold.tally.rows() > 0 && since >= TOLD_EVERY

@@ -1,4 +1,5 @@
-//! A short name for a socket whose path is too long for the kernel: agents and other programs connect by it.
+//! A short link to a socket whose path is too long for the kernel: agents and other programs connect through
+//! it.
 
 use pinfold_kernel::checksum::checksum;
 use pinfold_kernel::private::{self, Wider};
@@ -7,20 +8,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tracing::warn;
 
-/// The kernel takes 107 bytes.
+/// The kernel accepts 107 bytes.
 const LONGEST: usize = 107;
 
-/// The file in a home that says in which folder its short name is, where another user has the usual one.
+/// The file in a home that names the folder of its short link, if another user has the usual one.
 const ELSEWHERE: &str = "socket.folder";
 
-/// A name by which anybody can connect.
+/// A path short enough to connect to.
 pub(crate) struct Short {
     pub(crate) path: PathBuf,
     /// Why it is not the usual one.
     pub(crate) refused: Option<String>,
 }
 
-/// The path itself, or a link to it where that is too long.
+/// The path itself, or a link to it if that is too long.
 pub(crate) fn make(socket: &Path, state: &Path) -> Short {
     let user = rustix::process::geteuid().as_raw();
     make_in(socket, state, &PathBuf::from(format!("/tmp/pinfold-{user}")))
@@ -30,7 +31,7 @@ fn make_in(socket: &Path, state: &Path, usual: &Path) -> Short {
     if socket.as_os_str().len() <= LONGEST {
         return Short { path: socket.to_owned(), refused: None };
     }
-    // In a folder that everybody may write to, somebody else may have been first.
+    // In a folder that every user may write to, another user may have been first.
     let problem = match link(socket, usual) {
         Ok(path) => return Short { path, refused: None },
         Err(problem) => problem,
@@ -45,14 +46,14 @@ fn make_in(socket: &Path, state: &Path, usual: &Path) -> Short {
     }
 }
 
-/// Takes the short name away again.
+/// Removes the link.
 pub(crate) fn remove(alias: &Path, socket: &Path) {
     if alias != socket {
         _ = std::fs::remove_file(alias);
     }
 }
 
-/// A folder beside the usual one, with a name that nobody could guess; the same at every start.
+/// A folder beside the usual one, with a name that cannot be guessed; the same at every start.
 fn elsewhere(state: &Path, usual: &Path) -> io::Result<PathBuf> {
     let noted = state.join(ELSEWHERE);
     let beginning = format!("{}-", usual.display());

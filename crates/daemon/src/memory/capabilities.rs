@@ -1,4 +1,4 @@
-//! What this machine lets us do: tried, never assumed, and told with the reason where it is missing.
+//! What this machine lets us do: tried, never assumed, and with a reason if it is missing.
 
 use super::{Without, ceiling};
 use pinfold_core::words;

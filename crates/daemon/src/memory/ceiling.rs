@@ -1,12 +1,12 @@
-//! The memory that the kernel allows everything around us: the lowest limit of our control group and those above it.
+//! The memory that the kernel allows us: the lowest limit of our control group and those above it.
 
 use pinfold_kernel::cgroup::{self, Hierarchy};
 use std::path::Path;
 
-/// The first hierarchy has no word for "none": this is the largest number of whole pages.
+/// The first hierarchy has no word for "no limit": this is the largest number of whole pages.
 const NONE: u64 = 9_223_372_036_854_771_712;
 
-/// The lowest limit on this process and its children, in bytes; nothing when there is none, or none can be read.
+/// The lowest limit on this process and its children, in bytes; `None` if there is none, or none can be read.
 #[must_use]
 pub fn ceiling() -> Option<u64> {
     let of = |hierarchy, file| {
@@ -22,7 +22,7 @@ fn lowest(own: &Path, mount: &Path, file: &str) -> Option<u64> {
     groups.filter_map(|group| parse(&std::fs::read_to_string(group.join(file)).ok()?)).min()
 }
 
-/// A limit as the kernel writes it; `max` and the largest number are none, and so is what cannot be read.
+/// A limit as the kernel writes it; `None` for `max`, for the largest number and for what cannot be read.
 fn parse(text: &str) -> Option<u64> {
     text.trim_end().parse().ok().filter(|limit| *limit < NONE)
 }

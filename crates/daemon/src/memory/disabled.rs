@@ -1,23 +1,23 @@
-//! What is to be done without although the machine may have it: for tests, and to find out what a fault is due to.
+//! What is not used although the machine may have it: for tests, and to find the cause of a fault.
 
 use pinfold_shim::Contain;
 
-/// The variable that says so: some of `cgroup`, `memory-cgroup` and `smaps-rollup`, separated by commas.
+/// The variable for that: some of `cgroup`, `memory-cgroup` and `smaps-rollup`, separated by commas.
 const VARIABLE: &str = "PINFOLD_WITHOUT";
 
-/// What is to be done without.
+/// What is not to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Without {
-    /// Control groups.
+    /// Do not use control groups.
     pub cgroup: bool,
-    /// Control groups that count memory.
+    /// Do not use control groups that count memory.
     pub memory_cgroup: bool,
-    /// `/proc/PID/smaps_rollup`.
+    /// Do not use `/proc/PID/smaps_rollup`.
     pub smaps_rollup: bool,
 }
 
 impl Without {
-    /// What the environment says; an unknown word changes nothing.
+    /// What the environment says; an unknown word has no effect.
     #[must_use]
     pub fn from_environment() -> Without {
         Without::parse(&std::env::var(VARIABLE).unwrap_or_default())
@@ -29,7 +29,7 @@ impl Without {
         Without { cgroup, memory_cgroup: cgroup || has("memory-cgroup"), smaps_rollup: has("smaps-rollup") }
     }
 
-    /// How a run is kept together, given its memory limit.
+    /// How a run is contained, given its memory limit.
     #[must_use]
     pub fn contain(self, limit: Option<u64>) -> Contain {
         match limit {

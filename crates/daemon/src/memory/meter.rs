@@ -1,7 +1,7 @@
-//! Reads the memory of one run: by the counters of its control group where it has one that counts memory, else by
-//! adding up its processes. Once one of its processes was seen outside of the group, by whichever is larger.
+//! Reads the memory of one run: from the counters of its control group if it has one that counts memory, else
+//! by adding up its processes. Once a process was seen outside the group, whichever is larger.
 //!
-//! What is read again and again stays open, and goes through one buffer: a reading costs about 10 µs.
+//! Files that are read again and again stay open, and share one buffer: a reading costs about 10 µs.
 
 use super::Without;
 use super::fold::Fold;
@@ -15,28 +15,29 @@ use std::borrow::Cow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// So many files of processes stay open for a run; trees that are larger open the rest each time.
+/// How many files of processes stay open for a run; larger trees open the rest each time.
 const KEPT_OPEN: usize = 8;
-/// No chain of groups below a run's own is longer than this.
+/// How deep groups below a run's own are followed.
 const DEEPEST: usize = 16;
 
-/// Which processes a run is made of.
+/// The processes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     /// The agent itself.
     pub agent: u32,
-    /// The shim that keeps it: everything below it belongs to the run. Without one, everything below the agent.
+    /// The shim that keeps it: everything below it belongs to the run. Without one, everything below the
+    /// agent.
     pub shim: Option<u32>,
 }
 
 /// One reading of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
-    /// How much it is.
+    /// How much memory it uses.
     pub reading: Reading,
-    /// How it was found out.
+    /// How it was measured.
     pub source: Source,
-    /// What is on the swap beside it, in bytes; only told, never judged.
+    /// Its swap in bytes; only reported, never judged.
     pub swap: u64,
 }
 
@@ -49,13 +50,13 @@ pub struct Meter {
     counters: Option<OwnedFd>,
     /// Its control group, which lists its processes.
     group: Option<PathBuf>,
-    /// Whether all of it is in the group that is read.
+    /// Whether all of the run is in the group that is read.
     fold: Fold,
     /// The status files of its processes, by pid.
     open: Vec<(u32, OwnedFd)>,
 }
 
-/// What every reading needs for a moment: one for all runs.
+/// Buffers that every reading needs for a moment: one set for all runs.
 #[derive(Debug, Default)]
 pub struct Scratch {
     buffer: Vec<u8>,
@@ -77,7 +78,7 @@ impl Meter {
         Meter { subject, without, counters, group: second, fold, open: Vec::new() }
     }
 
-    /// Reads it, as cheaply as can be.
+    /// Reads it, as cheaply as possible.
     pub fn read(&mut self, scratch: &mut Scratch) -> Read {
         self.fold.look();
         let counted = self.counted(scratch);
@@ -98,9 +99,9 @@ impl Meter {
         Some(Read { reading, source: Source::Cgroup, swap: swapped(&text) })
     }
 
-    /// Reads it exactly: the shares that its processes have of their memory. Takes milliseconds.
+    /// Reads it exactly: the proportional shares that its processes have of their memory. Takes milliseconds.
     ///
-    /// Where some process may not be read, the others still tell whether they alone are over a limit.
+    /// If some process may not be read, the others still show whether they alone exceed a limit.
     pub fn confirm(&mut self, limit: u64, scratch: &mut Scratch) -> Read {
         self.list(scratch);
         let pids = std::mem::take(&mut scratch.pids);
@@ -163,7 +164,7 @@ impl Meter {
         Read { reading: sum, source: Source::Sum, swap }
     }
 
-    /// The memory and the swap of one process. One that has ended has none.
+    /// The memory and the swap of one process. A process that has ended has none.
     fn one(&mut self, pid: u32, scratch: &mut Scratch) -> (Reading, u64) {
         if let Ok(index) = self.open.binary_search_by_key(&pid, |(pid, _)| *pid) {
             if let Ok(bytes) = read(&self.open[index].1, &mut scratch.buffer) {
@@ -190,7 +191,7 @@ impl Meter {
     }
 }
 
-/// The larger of what a group counts and what the processes have; what is not known is not larger.
+/// The larger of what a group counts and what the processes have; an unknown value is not larger.
 fn larger(counted: Option<Read>, sum: Read) -> Read {
     match (counted.map(|counted| (counted, counted.reading)), sum.reading) {
         (Some((counted, Reading::Bytes(group))), Reading::Bytes(tree)) if group >= tree => counted,
@@ -199,7 +200,7 @@ fn larger(counted: Option<Read>, sum: Read) -> Read {
     }
 }
 
-/// The group that was made for the run alone: the shim stands outside of it.
+/// The group made for the run alone: the shim is outside of it.
 fn own_group(subject: Subject, hierarchy: Hierarchy) -> Option<PathBuf> {
     let group = cgroup::folder_of(Some(subject.agent), hierarchy)?;
     let ours = group.file_name()?.to_str()?.starts_with(groups::PREFIX);
@@ -207,7 +208,7 @@ fn own_group(subject: Subject, hierarchy: Hierarchy) -> Option<PathBuf> {
     (ours && beside.is_some_and(|shim| shim != group)).then_some(group)
 }
 
-/// The processes of a group and of those that were made below it.
+/// The processes of a group and of all groups below it.
 fn list_group(group: &Path, buffer: &mut Vec<u8>, pids: &mut Vec<u32>, depth: usize) {
     let Some(file) = open(&group.join("cgroup.procs")) else { return };
     let Ok(bytes) = read(&file, buffer) else { return };
@@ -223,7 +224,7 @@ fn list_group(group: &Path, buffer: &mut Vec<u8>, pids: &mut Vec<u32>, depth: us
     }
 }
 
-/// What is gone has no memory; what may not be read is not known.
+/// A process that is gone has no memory; one that may not be read is unknown.
 fn gone_or_unknown(errno: Errno) -> Reading {
     match errno {
         Errno::NOENT | Errno::SRCH => Reading::Bytes(0),
@@ -240,12 +241,12 @@ fn both(bytes: &[u8]) -> (Reading, u64) {
     (memory::of_status(&text).into(), memory::swapped(&text))
 }
 
-/// What a group has on the swap; the second hierarchy tells it elsewhere, and there it is not read.
+/// The swap of a group; the second hierarchy reports it elsewhere, where it is not read.
 fn swapped(stat: &str) -> u64 {
     stat.lines().find_map(|line| line.strip_prefix("total_swap ")?.parse().ok()).unwrap_or(0)
 }
 
-/// Programs name themselves as they like, also with what is no UTF-8.
+/// Programs choose their names freely, even with bytes that are not UTF-8.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
@@ -253,7 +254,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 fn set_path(path: &mut String, pid: u32, file: &str) {
     use std::fmt::Write;
     path.clear();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     _ = write!(path, "/proc/{pid}/{file}");
 }
 
@@ -265,7 +266,7 @@ fn open_file(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The whole of a small file of the kernel's, from its beginning.
+/// The whole of a small kernel file, from its beginning.
 fn read<'a>(file: &OwnedFd, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Errno> {
     buffer.clear();
     loop {
@@ -296,7 +297,7 @@ mod tests {
         let exact = meter.confirm(u64::MAX, &mut scratch);
         assert!(matches!(exact.reading, Reading::Bytes(bytes) if bytes > 100_000), "{exact:?}");
         child.kill().unwrap();
-        // A zombie has no memory, and is no error.
+        // A zombie has no memory, and is not an error.
         let mut zombie = Meter::new(Subject { agent: child.id(), shim: None }, Without::default());
         rustix::process::waitid(
             rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child)),

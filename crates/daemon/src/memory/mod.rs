@@ -1,9 +1,9 @@
-//! Measures the memory of runs that have a limit, from outside of them. It decides nothing: readings go to the core.
+//! Measures the memory of runs that have a limit, from outside. It decides nothing: readings go to the core.
 //!
-//! For one who supervises runs, in a daemon or without: make one [`Watcher`] with a function that takes readings, tell
-//! it of each run with a limit when it has started ([`Watcher::watch`]) and ended ([`Watcher::forget`]), hand what it
-//! says to the core as `RunEvent::MemoryRead`, and do `Action::ConfirmMemory` by [`Watcher::confirm`]. Start such
-//! runs with [`Without::contain`], so that they get a group of their own that counts memory, where there may be one:
+//! To use it, in a daemon or without: make one [`Watcher`] with a function that takes readings, tell it when each run
+//! with a limit has started ([`Watcher::watch`]) and ended ([`Watcher::forget`]), pass its readings to the core as
+//! `RunEvent::MemoryRead`, and carry out `Action::ConfirmMemory` with [`Watcher::confirm`]. Start such runs with
+//! [`Without::contain`], so that they get a group of their own that counts memory, if the machine allows it:
 //!
 //! ```
 //! use pinfold_daemon::memory::{Subject, Watch, Watcher, Without};

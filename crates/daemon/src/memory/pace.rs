@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Processor time that reading may take, as a part of a core: half of what DESIGN allows the daemon when idle, since
+/// CPU time that reading may take, as a fraction of a core: half of what DESIGN allows the idle daemon, since
 /// waking up for it costs about as much.
 const BUDGET: f64 = 0.0005;
 /// However many runs have a limit, each is read at least this often.
@@ -15,7 +15,7 @@ pub(super) struct Load {
     pub(super) sample: Duration,
     /// What a reading of it costs.
     pub(super) cost: Duration,
-    /// Whether it comes close to its limit: those are stretched last.
+    /// Whether it is close to its limit: those are stretched last.
     pub(super) near: bool,
 }
 
@@ -25,7 +25,7 @@ impl Load {
     }
 }
 
-/// By how much the times between readings are stretched.
+/// By how much the intervals between readings are stretched.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Stretch {
     near: f64,
@@ -40,7 +40,7 @@ impl Stretch {
             *(if load.near { &mut near } else { &mut far }) += load.share();
         }
         let near_stretch = (near / BUDGET).max(1.0);
-        // Those near the limit leave at least a part of the budget: else the others would never be read.
+        // Runs near the limit leave at least a part of the budget: otherwise the others would never be read.
         let left = (BUDGET - near).max(BUDGET / 4.0);
         Stretch { near: near_stretch, far: (far / left).max(near_stretch) }
     }

@@ -1,4 +1,4 @@
-//! The thread that reads: each run when it is due, many at one waking, and tells only what is new.
+//! The thread that reads: each run when it is due, many at one wake-up; reports only what is new.
 
 use super::Without;
 use super::meter::{Meter, Read, Scratch, Subject};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// A run that is to be watched.
+/// A run to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
     /// Its processes.
@@ -20,9 +20,9 @@ pub struct Watch {
     pub sample: Duration,
 }
 
-/// Reads runs in a thread of its own until it is dropped; the thread begins with the first run.
+/// Reads runs on a thread of its own until it is dropped; the thread starts with the first run.
 ///
-/// A reading is told when it differs from the last one, and every time while it is not below the limit.
+/// A reading is reported when it differs from the last one, and every time while it is not below the limit.
 pub struct Watcher<K> {
     orders: Sender<Order<K>>,
 }
@@ -34,7 +34,7 @@ enum Order<K> {
 }
 
 impl<K: Copy + Ord + Send + 'static> Watcher<K> {
-    /// Makes one that tells its readings through a function.
+    /// Makes a watcher that reports its readings through a function.
     pub fn new(without: Without, tell: impl FnMut(K, Read) + Send + 'static) -> Watcher<K> {
         let (orders, taken) = channel();
         let (runs, scratch, begun) = (BTreeMap::new(), Scratch::default(), Instant::now());
@@ -151,7 +151,7 @@ impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
         let Some(run) = self.runs.get_mut(&key) else { return };
         let before = processor_time();
         let read = run.meter.confirm(run.watch.limit, &mut self.scratch);
-        // It is part of what watching this run costs: one that has to be confirmed each time is read rarely.
+        // Part of the cost of watching this run: one that has to be confirmed each time is read rarely.
         run.cost += processor_time().saturating_sub(before) / MEAN_OF;
         run.told = Some(read.reading);
         (self.tell)(key, read);
@@ -162,23 +162,23 @@ impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
     }
 }
 
-/// About so many readings are in the running mean of what they cost.
+/// About how many readings the running mean of their cost covers.
 const MEAN_OF: u32 = 8;
-/// The time between two readings of a run has so many slots; all that is due in one is read at one waking.
+/// How many slots the interval between two readings has; everything due in one is read at one wake-up.
 const SLOTS: u32 = 5;
 
 fn slot(interval: Duration) -> Duration {
     (interval / SLOTS).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }
 
-/// The first beginning of a slot that is not before a moment.
+/// The first start of a slot that is not before a moment.
 fn next_slot(begun: Instant, at: Instant, slot: Duration) -> Instant {
     let since = at.saturating_duration_since(begun).as_nanos();
     let slots = since.div_ceil(slot.as_nanos().max(1));
     begun + slot * u32::try_from(slots).unwrap_or(u32::MAX)
 }
 
-/// What this thread has used of a processor.
+/// The CPU time this thread has used.
 fn processor_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(used).unwrap_or_default()
@@ -207,7 +207,8 @@ mod tests {
             let (key, _) = readings.recv().unwrap();
             seen[usize::from(key) - 1] += 1;
         }
-        // It is read in the beginnings of its program, which may grow a little, and then not told again.
+        // Its first readings come while the program starts and may grow a little; later ones are not
+        // reported.
         assert!((1..10).contains(&seen[1]), "{seen:?}");
         watcher.confirm(2);
         let exact = readings.iter().find(|(key, _)| *key == 2).unwrap().1;

@@ -1,14 +1,14 @@
-//! The last line of a run, as one line of plain text: it stands in sentences for people.
+//! The last line of a run, as one line of plain text: it is part of sentences for people.
 
-/// So many letters say what happened; all of it is in the log.
+/// This many letters say what happened; all of it is in the log.
 const LONGEST: usize = 200;
 
-/// The last line among these that has something to read.
+/// The last of these lines that has text.
 pub(crate) fn of(lines: &[String]) -> Option<String> {
     readable(lines).next()
 }
 
-/// The same, and behind it that line with the one before: on a narrow terminal they may be one.
+/// The same, and then that line joined with the one before: on a narrow terminal they may be one.
 pub(crate) fn whole(lines: &[String]) -> impl Iterator<Item = String> {
     let mut from_end = readable(lines);
     let last = from_end.next();
@@ -16,12 +16,12 @@ pub(crate) fn whole(lines: &[String]) -> impl Iterator<Item = String> {
     last.into_iter().chain(joined)
 }
 
-/// The lines that have something to read, the last one first.
+/// The lines that have text, the last one first.
 fn readable(lines: &[String]) -> impl Iterator<Item = String> {
     lines.iter().rev().map(|line| plain(line)).filter(|line| !line.is_empty())
 }
 
-/// What is to be read of a line: without the sequences that a terminal would obey, cut where it is long.
+/// The text of a line: without terminal control sequences, and cut if it is long.
 fn plain(line: &str) -> String {
     let mut text = String::new();
     let mut letters = line.chars();
@@ -30,7 +30,7 @@ fn plain(line: &str) -> String {
             '\u{1b}' => skip_sequence(&mut letters),
             '\u{9b}' => skip_until_final(&mut letters),
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut letters),
-            // What comes after it is written over what was there.
+            // What follows overwrites what was there.
             '\r' if !letters.as_str().trim().is_empty() => text.clear(),
             '\t' => text.push(' '),
             control if control.is_control() => {}
@@ -40,7 +40,7 @@ fn plain(line: &str) -> String {
     cut(text.trim_matches(is_frame))
 }
 
-/// What is around text: space, and the lines of a box.
+/// What surrounds text: space, and the lines of a box.
 fn is_frame(letter: char) -> bool {
     letter.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&letter)
 }

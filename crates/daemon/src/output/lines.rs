@@ -1,4 +1,4 @@
-//! Puts lines together from the pieces in which agents print them.
+//! Assembles lines from the pieces in which agents print them.
 
 use crate::clock::time;
 use pinfold_api::object::LogLine;
@@ -23,7 +23,7 @@ impl Lines {
         Lines { partial: BTreeMap::new(), runs, only }
     }
 
-    /// Notes how a run is called.
+    /// Sets the id of a run.
     pub(crate) fn name(&mut self, run: RunNumber, name: String) {
         self.runs.entry(run).or_insert(name);
     }
@@ -33,13 +33,13 @@ impl Lines {
         self.only.is_none_or(|only| only == run)
     }
 
-    /// What is said of bytes that are missing before a piece.
+    /// The line that reports missing bytes before a piece.
     pub(crate) fn missing(&self, entry: &Entry) -> Option<LogLine> {
         let text = || format!("[{} bytes of output are missing here]", entry.lost);
         (entry.lost > 0).then(|| self.line(entry.run, Stream::Lost, entry.at, &text()))
     }
 
-    /// Takes one piece and gives the lines that are complete with it.
+    /// Takes one piece and returns the lines that it completes.
     pub(crate) fn push(&mut self, entry: &Entry) -> Vec<LogLine> {
         if !self.shows(entry.run) {
             return Vec::new();
@@ -61,7 +61,7 @@ impl Lines {
         lines
     }
 
-    /// Gives what has no end yet.
+    /// Returns the unfinished lines.
     pub(crate) fn finish(&mut self) -> Vec<LogLine> {
         let partial = std::mem::take(&mut self.partial);
         let line = |((run, stream), (at, bytes)): ((RunNumber, u8), (Wall, Vec<u8>))| {

@@ -1,4 +1,4 @@
-//! What agents printed, as lines.
+//! The output of agents, as lines.
 
 pub(crate) mod last_line;
 pub(crate) mod lines;

@@ -1,4 +1,4 @@
-//! What agents printed, as lines: of a pipe as they came, of a terminal as its screen showed them.
+//! The output of agents, as lines: of a pipe as they came, of a terminal as its screen showed them.
 
 use crate::output::lines::Lines;
 use pinfold_api::object::LogLine;
@@ -7,7 +7,7 @@ use pinfold_shim::Size;
 use pinfold_shim::log::{Entry, Stream};
 use pinfold_terminal::Transcript;
 
-/// What is said once to whoever follows a full-screen program.
+/// The line for followers of a full-screen program, sent once.
 const FULL_SCREEN: &str = "[a full-screen program has the terminal: `pinfold attach` shows it]";
 
 /// How a terminal's output is wanted.
@@ -19,11 +19,11 @@ pub(crate) enum Sequences {
     Kept,
 }
 
-/// Puts lines together from the pieces in which agents print them.
+/// Assembles lines from the pieces in which agents print them.
 pub(crate) struct Printed {
     pub(crate) lines: Lines,
     sequences: Sequences,
-    /// The terminal of records that do not tell: logs of the version before.
+    /// The size for records that do not have one: logs of the previous version.
     usual: Option<Size>,
     screen: Option<Screen>,
 }
@@ -54,7 +54,7 @@ impl Printed {
         }
     }
 
-    /// Takes one piece and gives the lines that are complete with it.
+    /// Takes one piece and returns the lines that it completes.
     pub(crate) fn push(&mut self, entry: &Entry) -> Vec<LogLine> {
         let mut lines = Vec::new();
         if !self.lines.shows(entry.run) {
@@ -78,7 +78,7 @@ impl Printed {
         lines
     }
 
-    /// Looks at the screen; gives what has come to rest on it, and says whether more may come without a new piece.
+    /// Looks at the screen; returns what has settled on it, and whether more may come without a new piece.
     pub(crate) fn settle(&mut self) -> (Vec<LogLine>, bool) {
         let Some(screen) = &mut self.screen else { return (Vec::new(), true) };
         let settled = screen.transcript.settle();
@@ -92,14 +92,14 @@ impl Printed {
         (lines, settled.calm)
     }
 
-    /// Gives what has no end yet.
+    /// Returns the unfinished lines.
     pub(crate) fn finish(&mut self) -> Vec<LogLine> {
         let mut lines = self.leave();
         lines.extend(self.lines.finish());
         lines
     }
 
-    /// Gives what is left on the screen of a run that is over.
+    /// Returns what is left on the screen of a run that is over.
     fn leave(&mut self) -> Vec<LogLine> {
         let Some(Screen { run, at, transcript, .. }) = self.screen.take() else { return Vec::new() };
         let texts = transcript.finish();

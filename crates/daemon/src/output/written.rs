@@ -1,4 +1,4 @@
-//! Where the output of a session's agents is: in its log, or on the tape of those that have a protocol of their own.
+//! Where the output of a session's agents is: in its log, or on the tape if they have a protocol.
 
 use pinfold_core::RunNumber;
 use pinfold_shim::log::{self, Entry, Position, Stream};
@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// What was written.
+/// Where output was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// To a file, by shims that hear nothing of it.
+    /// To a file, by shims that do not interpret it.
     Log(PathBuf),
     /// To the segments in a folder.
     Tape(PathBuf),
 }
 
-/// Reads it piece after piece.
+/// Reads output piece by piece.
 pub(crate) enum Pieces {
     Log(log::Reader),
     Tape(tape::Reader),
@@ -32,7 +32,7 @@ impl Written {
         }
     }
 
-    /// The last pieces, with at least so many lines in them where there are so many.
+    /// The last pieces, with at least this many lines in them if there are as many.
     pub(crate) fn tail(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
         match self {
             Written::Log(path) => log::tail(path, lines, only),
@@ -45,14 +45,14 @@ impl Written {
         match self {
             Written::Log(path) => path.clone(),
             Written::Tape(folder) => {
-                // Whoever follows a session before its first run waits for the folder otherwise in vain.
+                // Otherwise a follower of a session before its first run would wait for the folder in vain.
                 _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
                 folder.join("any")
             }
         }
     }
 
-    /// A tape is read in one direction: it is short, because what was heard of it is dropped.
+    /// A tape is read forwards: it is short, because what was heard of it is dropped.
     fn tail_of_tape(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
         let mut pieces = self.from(Position(0));
         let (mut last, mut ends) = (VecDeque::<Entry>::new(), 0);
@@ -75,7 +75,7 @@ fn line_ends(entry: &Entry) -> usize {
 }
 
 impl Pieces {
-    /// The next piece, or nothing when there is none yet.
+    /// The next piece, or `None` if there is none yet.
     pub(crate) fn entry(&mut self) -> Result<Option<Entry>, Errno> {
         match self {
             Pieces::Log(reader) => reader.entry(),
@@ -92,7 +92,7 @@ impl Pieces {
         }
     }
 
-    /// Where the next one will be.
+    /// Where the next piece will be.
     pub(crate) fn position(&self) -> Position {
         match self {
             Pieces::Log(reader) => reader.position(),
@@ -101,7 +101,7 @@ impl Pieces {
     }
 }
 
-/// What the agent printed, of an entry of a tape; what was said to it stands in its inbox.
+/// What the agent printed, from an entry of a tape; what it was told is in its inbox.
 fn piece(entry: &tape::Entry<'_>) -> Option<Entry> {
     let (stream, bytes, lost) = match entry.what {
         What::Out(bytes) => (Stream::Out, bytes.to_vec(), entry.lost),

@@ -1,4 +1,4 @@
-//! Descriptors that the runtime watches: the one place where it has to be promised that they stay open.
+//! Descriptors that the runtime watches: the only place that has to promise that they stay open.
 #![expect(unsafe_code, reason = "that a descriptor stays open has no safe form; this is the only place")]
 
 use std::io;

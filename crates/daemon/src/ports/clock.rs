@@ -1,4 +1,4 @@
-//! Time as the loop has it: what to measure by, when to wake up, and what to be reminded of.
+//! Time for the loop: clocks to measure by, when to wake up, and reminders.
 
 use super::Then;
 use pinfold_core::{Boot, Jitter, Now, Wall};
@@ -10,24 +10,25 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::unix::AsyncFd;
 
-/// The clocks, the dice and the alarm of a loop.
+/// The clocks, the randomness and the alarm of a loop.
 pub(crate) trait Clock {
-    /// What people's clocks show.
+    /// The time on people's clocks.
     fn wall(&self) -> Wall;
 
-    /// What the core measures by: it counts the time a machine slept.
+    /// The clock that the core measures by: it includes the time the machine slept.
     fn boot(&self) -> Boot;
 
-    /// What graces are measured by: it stands still while the machine sleeps, as the processes do that have the grace.
+    /// The clock for graces: it stands still while the machine sleeps, as do the processes that have the
+    /// grace.
     fn awake(&self) -> Instant;
 
-    /// What spreads restarts.
+    /// Randomness that spreads restarts.
     fn jitter(&mut self) -> Jitter;
 
-    /// The dice of an id.
+    /// The random part of an id.
     fn dice(&mut self) -> u128;
 
-    /// Has the loop woken at a moment; an earlier wish is forgotten.
+    /// Wakes the loop at this moment; replaces an earlier one.
     fn wake_at(&self, at: Option<Boot>);
 
     /// Calls back at a moment; once, and never before it.
@@ -84,7 +85,7 @@ impl Clock for MachineClock {
     }
 }
 
-/// One timer for a whole loop, on the clock that counts the time a machine slept.
+/// One timer for a whole loop, on the clock that includes the time the machine slept.
 pub(crate) struct Alarm(AsyncFd<OwnedFd>);
 
 impl Alarm {
@@ -92,7 +93,7 @@ impl Alarm {
         Ok(Alarm(super::async_fd::watch(Timer::new()?.into())?))
     }
 
-    /// Waits until it rings; for ever when it is not set.
+    /// Waits until it rings; forever if it is not set.
     pub(crate) async fn rang(&self) -> io::Result<()> {
         let mut guard = self.0.readable().await?;
         let mut count = [0_u8; 8];
@@ -104,7 +105,7 @@ impl Alarm {
     }
 
     fn set(&self, at: Option<Boot>) {
-        // Only a bad descriptor or a bad time can fail here, and both are made by us.
+        // Only a bad descriptor or a bad time can fail here, and we make both.
         _ = set_timer(&self.0, at.map(|at| at.0));
     }
 }

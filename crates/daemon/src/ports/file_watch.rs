@@ -1,4 +1,4 @@
-//! Says when a file changes: the kernel tells, nobody polls.
+//! Reports when a file changes: the kernel notifies, nothing polls.
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tracing::warn;
 
-/// A word for each time that something in the file's folder was written or removed. Words may be folded into one.
+/// Sends a message each time something in the file's folder was written or removed. Several may be merged
+/// into one.
 pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel(1);
     match open(file) {
@@ -38,7 +39,7 @@ async fn tell(fd: AsyncFd<OwnedFd>, sender: mpsc::Sender<()>) {
             }
             () = sender.closed() => return,
         }
-        // A full channel has a word in it already.
+        // A full channel already holds one.
         _ = sender.try_send(());
     }
 }

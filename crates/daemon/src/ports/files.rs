@@ -1,5 +1,5 @@
-//! Files that the loop decides about: folders of sessions, values of `--env`, the configuration, stops that are not
-//! recorded. A file system may keep whoever uses it waiting, so that is never the loop.
+//! Files that the loop decides about: folders of sessions, values of `--env`, the configuration, unrecorded
+//! stops. A file system may block, so the loop itself never uses these.
 
 use super::Then;
 use super::stops::{Noted, Stops};
@@ -17,42 +17,45 @@ use tracing::warn;
 
 /// Makes, reads and removes files.
 pub(crate) trait Files: Send + Sync {
-    /// Makes the folder of a new session, and the one that it is in.
+    /// Makes the folder of a new session, and the one that contains it.
     fn make_session(&self, folder: PathBuf, then: Then<Result<(), NotMade>>);
 
-    /// Removes the folder of a session that came to nothing; one that has something in it stays.
+    /// Removes the folder of a session that was not created after all; a folder with content stays.
     fn remove_empty(&self, folder: PathBuf);
 
-    /// Deletes the folder of a session, and what is left of its shim's control group; says how many bytes that was.
+    /// Deletes the folder of a session and what is left of its shim's control group; returns how many bytes
+    /// that was.
     fn delete(&self, folder: PathBuf, listen: PathBuf, then: Then<Result<u64, String>>);
 
-    /// Removes values that no record names any more. It may have to wait for a copy of everything.
+    /// Deletes values that no record names any more. It may have to wait for a backup.
     fn remove_values(&self, values: Values, file: Ulid, then: Then<()>);
 
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>);
 
-    /// Looks at what a vendor has of a session, before a run of it.
+    /// Checks what a vendor has of a session, before a run of it.
     fn look_for(&self, before: BeforeStart, then: Then<Found>);
 
-    /// Who has the vendor's own lock at this path; `resource` is what it is called.
+    /// Finds the process that has the vendor's own lock at this path; `resource` is its name for people.
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>);
 
-    /// The first of these files that is not there.
+    /// The first of these files that does not exist.
     fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {
         then(first_missing(files));
     }
 
-    /// Reads which stops an earlier daemon left, and makes the file where there is none. Before the loop begins: blocks.
+    /// Reads the stops that an earlier daemon left, and makes the file if there is none. Blocks, so it runs
+    /// before the loop begins.
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>>;
 
-    /// Notes a stop; it is on disk when that is told. Stops are noted and settled in the order in which that was asked.
+    /// Notes a stop; it is on disk when `then` is called. Stops are noted and settled in the order of the
+    /// calls.
     fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>);
 
-    /// What was noted of a session is recorded now, or does not count any more.
+    /// The stop noted of a session is now recorded, or no longer counts.
     fn settle_stop(&self, session: SessionId);
 }
 
-/// The process that has a flock on a file of the vendor's. The kernel is asked for it: no lock is tried.
+/// The process that has a flock on a file of the vendor. The kernel is asked: no lock is tried.
 pub(crate) fn writer(lock: &Path, resource: String) -> Option<HolderSeen> {
     let pid = pinfold_kernel::proc::fdinfo::holder(lock)?;
     let command = Some(pinfold_kernel::proc::command(pid)).filter(|command| !command.is_empty());
@@ -70,10 +73,10 @@ pub(crate) struct NotMade {
     pub(crate) error: io::Error,
 }
 
-/// Something that is done with the file of stops.
+/// A task for the thread that has the file of stops.
 type Order = Box<dyn FnOnce(&mut Stops) + Send>;
 
-/// Files of this machine, by threads of the pool.
+/// Files of this machine, handled by pool threads.
 #[derive(Default)]
 pub(crate) struct DiskFiles {
     /// The thread that has the file of stops.
@@ -91,7 +94,7 @@ impl Files for DiskFiles {
 
     fn delete(&self, folder: PathBuf, listen: PathBuf, then: Then<Result<u64, String>>) {
         tokio::task::spawn_blocking(move || {
-            // What a run put into its group and nothing could remove then.
+            // What a run put into its group and could not be removed then.
             _ = pinfold_shim::client::sweep(&listen);
             then(delete(&folder));
         });
@@ -120,7 +123,7 @@ impl Files for DiskFiles {
         tokio::task::spawn_blocking(move || then(first_missing(files)));
     }
 
-    /// One thread has the file, for as long as the daemon lives: a line is never written by two.
+    /// One thread has the file as long as the daemon lives: no line is ever written by two.
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
         let mut stops = Stops::open(file)?;
         let left = stops.all();
@@ -153,7 +156,7 @@ impl Files for DiskFiles {
     }
 }
 
-/// Makes the folder of a new session, and the one that it is in.
+/// Makes the folder of a new session, and the one that contains it.
 pub(crate) fn make_session(folder: &Path) -> Result<(), NotMade> {
     let make = |folder: &Path, what| {
         let made = private::make_private(folder, Wider::Tighten);
@@ -165,7 +168,7 @@ pub(crate) fn make_session(folder: &Path) -> Result<(), NotMade> {
     make(folder, "the folder of the session could not be made")
 }
 
-/// Deletes a folder with everything in it; how many bytes that was.
+/// Deletes a folder with everything in it; returns how many bytes that was.
 pub(crate) fn delete(folder: &Path) -> Result<u64, String> {
     let sizes = std::fs::read_dir(folder).map(|entries| {
         let sizes = entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|facts| facts.len());

@@ -1,7 +1,8 @@
-//! Watches the files in which programs on a terminal say what they do. The kernel tells of changes, nobody polls.
+//! Watches the files in which programs on a terminal say what they do. The kernel reports changes, nothing
+//! polls.
 //!
-//! One task and one inotify instance serve all runs: a user may have 128 instances, and more sessions than that. The task is
-//! made for the first run that is watched.
+//! One task and one inotify instance serve all runs: a user may have 128 instances, and more sessions than
+//! that. The task is started for the first run that is watched.
 
 use super::async_fd;
 use super::memory::Watched;
@@ -21,15 +22,16 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tracing::warn;
 
-/// Tells what the programs of runs say of themselves, until told otherwise: at once, and whenever it changes.
+/// Reports what the programs of runs say about themselves, until told otherwise: at once, and whenever it
+/// changes.
 pub(crate) trait IdFileWatch {
-    /// The first word comes whatever is found, also where nothing can be watched.
+    /// The first report comes whatever is found, even if nothing can be watched.
     fn watch(&mut self, run: Watched, files: IdFiles, agent: u32);
 
     fn forget(&mut self, run: Watched);
 }
 
-/// Who is told.
+/// Where reports go.
 type Tell = Arc<dyn Fn(Watched, Option<IdFile>) + Send + Sync>;
 
 /// A task that watches.
@@ -70,9 +72,9 @@ impl IdFileWatch for IdFileTask {
 struct Entry {
     files: IdFiles,
     agent: u32,
-    /// The kernel's number for its folder, or for the nearest one above it that there is.
+    /// The kernel's number for its folder, or for the nearest existing one above it.
     folder: Option<i32>,
-    /// Whether what was told stood in the file of the agent itself.
+    /// Whether the last report came from the agent's own file.
     own: bool,
     told: Option<Option<IdFile>>,
 }
@@ -122,12 +124,12 @@ impl Watcher {
             return;
         };
         if let Some(kernel) = &self.kernel {
-            // One that was removed is not watched any more by itself.
+            // The kernel stops watching a removed folder by itself.
             _ = inotify::remove_watch(kernel, folder);
         }
     }
 
-    /// The runs that a change may be about: of many in one folder only the one whose file it is.
+    /// The runs that a change may concern: of many in one folder only the one whose file it is.
     fn affected(&self, changes: &Changes) -> Vec<Watched> {
         let about = |entry: &Entry| {
             let own = entry.files.file_of(entry.agent).file_name().map(ToOwned::to_owned);
@@ -138,7 +140,7 @@ impl Watcher {
         self.runs.iter().filter(|(_, entry)| about(entry)).map(|(run, _)| *run).collect()
     }
 
-    /// Reads what runs say, and tells what is new. Watched first, so that a change meanwhile is heard.
+    /// Reads what runs say and reports what is new. Watches first, so that a change meanwhile is noticed.
     async fn look(&mut self, runs: Vec<Watched>) {
         for run in &runs {
             self.place(*run);
@@ -175,7 +177,8 @@ impl Watcher {
         let said = match reading {
             Reading::Absent => None,
             Reading::Said(said) => Some(said),
-            // It is whole when the next change is told; until then what it said counts, but the first word is not kept back.
+            // It is complete at the next change; until then the last report counts, but the first one is not
+            // held back.
             Reading::Torn => entry.told.clone().flatten(),
         };
         entry.own = said.is_some() && pid == entry.agent;
@@ -186,7 +189,7 @@ impl Watcher {
     }
 }
 
-/// Watches a folder, if there is one.
+/// Watches a folder, if it exists.
 fn add(kernel: &AsyncFd<OwnedFd>, folder: &Path) -> Option<i32> {
     let flags = WatchFlags::CLOSE_WRITE
         | WatchFlags::CREATE
@@ -205,7 +208,7 @@ fn add(kernel: &AsyncFd<OwnedFd>, folder: &Path) -> Option<i32> {
     }
 }
 
-/// What has changed; several changes are told together.
+/// The next changes; several are reported together.
 async fn changed(kernel: Option<&AsyncFd<OwnedFd>>) -> Changes {
     let Some(kernel) = kernel else { return std::future::pending().await };
     loop {

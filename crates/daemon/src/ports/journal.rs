@@ -1,4 +1,4 @@
-//! What is remembered, as the loop uses it: batches go out and their outcome comes back; single rows are read by key.
+//! The store as the loop uses it: batches go out and their outcome comes back; single rows are read by key.
 
 use super::Then;
 use super::shims::order::Order;
@@ -14,56 +14,56 @@ use pinfold_store::{
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The last run that ended is among so many runs, and its end among so many events, or is not looked for.
+/// The last run that ended is looked for among this many runs, and its end among this many events.
 const RECALLED: u32 = 64;
 
-/// Makes decisions durable, and reads what is.
+/// Makes decisions durable, and reads what is durable.
 ///
-/// The reads are synchronous: each takes one row by its key, or a few by an index, from a database that a reader never
-/// waits for (WAL), and most of it is in memory. A hop to a thread and back would cost every message more than that, and
-/// the world could change in between.
+/// The reads are synchronous: each takes one row by its key, or a few by an index, from a database where a
+/// reader never waits (WAL), and most of it is in memory. A hop to a thread and back would cost every message
+/// more than that, and the world could change in between.
 pub(crate) trait Journal {
-    /// Commits. The moment the batch is durable, whoever knows it first gives `with`; nobody gives it if the batch fails.
-    /// Then the outcome is told.
+    /// Commits. As soon as the batch is durable, the thread that knows it first sends `with`; if the batch
+    /// fails, it is not sent. Then `then` gets the outcome.
     fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>);
 
-    /// Commits the last batch of all, and waits for it unless nothing can be written: for after the loop.
+    /// Commits the very last batch and waits for it, unless nothing can be written: for after the loop.
     fn commit_last(&self, batch: Batch) -> Outcome;
 
-    /// What keeps it from being written at the moment.
+    /// What keeps the store from being written at the moment.
     fn trouble(&self) -> Trouble;
 
-    /// A message as it is on disk; none where nothing is.
+    /// A message as it is on disk; `None` if it is not there.
     fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError>;
 
-    /// The message that a dedupe key of a session stands for.
+    /// The message with this dedupe key of a session.
     fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError>;
 
-    /// How many bytes of text wait in an inbox.
+    /// How many bytes of text are queued in an inbox.
     fn waiting_bytes(&self, session: SessionId) -> u64;
 
-    /// How far the tape of a session was folded; what is wrong where that cannot be read.
+    /// How far the tape of a session was folded; the error says why that cannot be read.
     fn cursor(&self, session: SessionId) -> Result<Option<Cursor>, String>;
 
-    /// Whose run it is.
+    /// The session of a run.
     fn session_of_run(&self, run: RunId) -> Option<SessionId>;
 
     /// The latest events of a session.
     fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event>;
 
-    /// A session as it is remembered, for one that begins again; what is wrong where it cannot be read.
+    /// A stored session, for one that begins again; the error says why it cannot be read.
     fn session(&self, id: SessionId) -> Result<Option<Remembered>, String>;
 }
 
-/// A session as it is remembered.
+/// A session as it is stored.
 pub(crate) struct Remembered {
     pub(crate) loaded: Loaded,
-    /// The latest of its runs.
+    /// Its latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
 }
 
 impl Remembered {
-    /// Adds to what was loaded of a session what its other rows say of it.
+    /// Adds to a loaded session what other rows say of it.
     pub(crate) fn read(mut loaded: Loaded, reader: &Reader) -> Result<Remembered, ReadError> {
         let mut run = None;
         if let Loaded::Whole(stored) = &mut loaded {
@@ -76,10 +76,10 @@ impl Remembered {
     }
 }
 
-/// Where this machine's sessions are kept, and one reader for the loop alone.
+/// The store of this machine's sessions, and one reader for the loop alone.
 pub(crate) struct StoreJournal {
     owners: Box<dyn Owners>,
-    /// As whom it writes.
+    /// The owner in whose name it writes.
     owner: Owner,
     store: Store,
     reader: Rc<Reader>,
@@ -145,7 +145,7 @@ impl Journal for StoreJournal {
     }
 }
 
-/// A session of a version that did not keep its last exit has it in its runs and events.
+/// Finds the last exit in runs and events, for a session of a version that did not store it.
 fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Result<(), ReadError> {
     if session.last_exit().is_some() || session.runs().settled.0 == 0 {
         return Ok(());
@@ -180,7 +180,7 @@ fn last_exit(run: &Run, told: Option<&Event>) -> Option<LastExit> {
     Some(LastExit {
         exit,
         verdict,
-        // What it was asked is not on record: only a clean end that is not 0 gives it away.
+        // What it was asked is not recorded: only a clean end with a code other than 0 shows it.
         asked: if verdict == Verdict::Clean && exit != Exit::Code(0) { Asked::ToEnd } else { Asked::Nothing },
         at: run.ended_at?,
         lived: Duration::from_millis(run.lived_ms.unwrap_or(0)),

@@ -1,4 +1,4 @@
-//! Reserves the locks of a run before anything is started, and waits for those that somebody else has.
+//! Takes the locks of a run before anything is started, and waits for those that another holder has.
 
 pub(crate) use super::waiting::Waiting;
 use crate::crash;
@@ -34,34 +34,35 @@ pub(crate) struct Folders {
     user: Folder,
 }
 
-/// Takes the locks of runs, and waits for those that somebody else has.
+/// Takes the locks of runs, and waits for those that another holder has.
 pub(crate) trait Locks {
     /// Takes every lock of a run, or none.
     fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>);
 
-    /// Waits until something may be tried again.
+    /// Waits until another attempt makes sense.
     fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>>;
 
-    /// Ends what is left of a run whose shim was lost; whether it is proved that nothing of it lives any more.
+    /// Ends what is left of a run whose shim was lost; reports whether it is proved that nothing of it is
+    /// alive.
     fn prove_absent(&self, lost: Lost, then: Then<bool>);
 
-    /// Ends whoever has a session's own lock, with its whole tree.
+    /// Ends the holder of a session's own lock, with its whole tree.
     fn end_holder(&self, name: String, then: Then<HolderEnded>);
 }
 
-/// The locks of a run, taken. Dropped, they are given back.
+/// The locks of a run. Dropping them releases them.
 pub(crate) trait Held: Send {
     /// What a shim is given, so that it has them too.
     fn lend(&self) -> Vec<(&Folder, &Guard)>;
 
-    /// The shim has them: they are not ours any more.
+    /// The shim has them: they are no longer ours.
     fn surrender(self: Box<Self>);
 }
 
 /// What keeps a run from being started, until it is gone.
 #[derive(Debug, Clone)]
 pub(crate) enum Awaited {
-    /// A lock that somebody has.
+    /// A lock that another holder has.
     Lock(Resource),
     /// A program that is in the vendor session and took no lock.
     Process(Box<(Others, Outsider)>),
@@ -90,7 +91,7 @@ impl Waiting for Arc<Cancel> {
     }
 }
 
-/// The locks of this machine: what blocks is done by threads of the pool, few at a time.
+/// The locks of this machine: pool threads do what blocks, few at a time.
 pub(crate) struct MachineLocks {
     folders: Folders,
     places: Arc<Semaphore>,
@@ -154,25 +155,25 @@ impl Locks for MachineLocks {
     }
 }
 
-/// A session whose shim may be gone without a word.
+/// A session whose shim may have gone without a word.
 #[derive(Debug, Clone)]
 pub(crate) struct Lost {
     pub(crate) name: String,
-    /// Its last run, if it may have lived then.
+    /// Its last run, if it may have been alive then.
     pub(crate) run: Option<String>,
     /// Where its shim listened.
     pub(crate) listen: std::path::PathBuf,
 }
 
-/// What became of whoever held a lock and was to be ended.
+/// What happened to a holder that was to be ended.
 pub(crate) enum HolderEnded {
-    /// Nobody holds it any more.
+    /// The lock is free.
     Gone,
-    /// Somebody cannot be ended.
+    /// A holder cannot be ended.
     Still(Unended),
 }
 
-/// Those who hold a lock although they should not any more: a shim that has it, or what survived its shim.
+/// The holders that should be gone: a shim that has the lock, or what survived its shim.
 fn undying(lock: &LockSeen) -> Unended {
     let mut pids: Vec<u32> = lock.others.iter().map(|other| other.pid).collect();
     pids.extend(lock.holder.identity.map(|identity| identity.pid));
@@ -188,7 +189,7 @@ fn is_shim(pid: &u32) -> bool {
 
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
-    /// Somebody has one of them, for this run if that is known.
+    /// Another holder has one of them, for this run if that is known.
     Busy { resource: Resource, holder: Option<Box<HolderSeen>>, run: Option<String> },
     /// They cannot be taken at all.
     Hopeless(CannotStart),
@@ -196,11 +197,11 @@ pub(crate) enum Refused {
     System(StartRefused),
 }
 
-/// What a run needs.
+/// The locks that a run needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     session: SessionName,
-    /// Whether its own lock is wanted too.
+    /// Whether the session's own lock is wanted too.
     own: bool,
     directory: Option<std::path::PathBuf>,
     vendor: Option<Resource>,
@@ -209,9 +210,9 @@ pub(crate) struct Wanted {
     reason: &'static str,
 }
 
-/// What the locks of a daemon's runs are held for.
+/// The reason in the locks of a daemon's runs.
 pub const BY_DAEMON: &str = "a run of the session";
-/// The same without a daemon.
+/// The reason without a daemon.
 const ALONE: &str = "pinfold run";
 
 impl Wanted {
@@ -233,12 +234,12 @@ impl Wanted {
         self.session.as_str()
     }
 
-    /// Only the lock of the vendor's conversation, for a run that has the others.
+    /// Only the lock of the vendor conversation, for a run that has the others.
     pub(crate) fn of_vendor(self) -> Option<Wanted> {
         self.vendor.is_some().then_some(Wanted { own: false, directory: None, ..self })
     }
 
-    /// For a run without a daemon: whoever meets its locks shall see what holds them.
+    /// For a run without a daemon: a holder's record shows what has the locks.
     pub(crate) fn alone(self) -> Wanted {
         Wanted { reason: ALONE, ..self }
     }
@@ -268,7 +269,7 @@ impl Folders {
         Ok(Folders { home: Folder::open(home.session_locks())?, user: Folder::open(&home.user_locks)? })
     }
 
-    /// Has every process that a grant ends written down in `audit` first; `then` is called behind that.
+    /// Records every process that a grant ends in `audit` first; `then` is called after that.
     pub(crate) fn audit_to(&self, audit: &Path, then: impl Fn() + Clone + Send + Sync + 'static) {
         for folder in [&self.home, &self.user] {
             let (path, then) = (audit.to_owned(), then.clone());
@@ -289,7 +290,7 @@ impl Folders {
         }
     }
 
-    /// Removes lock files of keys that nobody has used for so long; how many. Blocks.
+    /// Removes lock files of keys that were unused for this long; returns how many. Blocks.
     pub(crate) fn sweep(&self, unused_for: Duration, most: usize) -> Result<usize, Errno> {
         self.user.sweep(unused_for, most)
     }
@@ -321,12 +322,12 @@ impl Folders {
         Ok(guards)
     }
 
-    /// Who has a resource now, if anybody. Takes no lock; blocks.
+    /// The holder of a resource, if there is one. Takes no lock; blocks.
     pub(crate) fn holder_of(&self, resource: &Resource) -> Option<HolderSeen> {
         self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
-    /// Who has a session's own lock and does not answer, if anybody. Takes no lock; blocks.
+    /// The holder of a session's own lock that does not answer, if there is one. Takes no lock; blocks.
     pub(crate) fn silent(&self, name: &str) -> Option<Unended> {
         let resource = Resource::Session(SessionName::new(name).ok()?);
         let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
@@ -340,15 +341,16 @@ impl Folders {
         Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
     }
 
-    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run. All other
-    /// locks of that run are marked as what they are: free.
+    /// Takes the session's own lock and releases it: then no shim is alive, and nothing of its last run. All
+    /// other locks of that run are marked as free.
     pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<Refused>> {
         let Ok(session) = SessionName::new(&lost.name) else { return Ok(()) };
         let resource = Resource::Session(session);
         let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
         match self.of(&resource).try_acquire(&resource, &request) {
             Ok(guard) => {
-                // Under the lock, so that they are nobody's. What cannot be removed now is met by the next look.
+                // Under the lock, so that no holder has them. What cannot be removed now is met by the next
+                // look.
                 _ = pinfold_shim::client::sweep(&lost.listen);
                 lost_in(&guard.release());
             }
@@ -362,7 +364,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Ends whoever has the session's own lock, with its whole tree. Blocks.
+    /// Ends the holder of the session's own lock, with its whole tree. Blocks.
     pub(crate) fn end_holder(&self, name: &str) -> HolderEnded {
         let Ok(session) = SessionName::new(name) else { return HolderEnded::Gone };
         let resource = Resource::Session(session);
@@ -376,7 +378,7 @@ impl Folders {
         }
     }
 
-    /// Blocks in a thread of its own until the resource is free, then says so. The kernel wakes it.
+    /// Blocks on a thread of its own until the resource is free, then reports it. The kernel wakes it.
     pub(crate) fn wait_for(
         &self,
         resource: Resource,
@@ -397,14 +399,14 @@ impl Folders {
     }
 }
 
-/// Whether a path that was settled once leads through a symbolic link by now.
+/// Whether a path that was resolved once leads through a symbolic link by now.
 fn has_link(path: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
     opened.err() == Some(Errno::LOOP)
 }
 
-/// The directory of a session is not the one that it was given.
+/// The directory of a session is no longer the one it was given.
 pub(crate) fn another(directory: &Path) -> CannotStart {
     let shown = directory.display();
     let text = format!("the directory is another one: a symbolic link in `{shown}` leads elsewhere");
@@ -439,15 +441,15 @@ fn refused(resource: Resource, error: AcquireError) -> Refused {
     }
 }
 
-/// A lock goes whatever fails; what failed is said.
+/// A lock is released whatever fails; a failure is logged.
 pub(crate) fn lost_in(receipt: &pinfold_lock::Receipt) {
     if let Some(trouble) = &receipt.trouble {
         warn!(resource = %receipt.resource, "it was given back, but {}", chain(trouble));
     }
 }
 
-/// The kernel's number for what an error of our own comes down to, where it is one that passes. What is wrong with our own
-/// files is for a person to mend, and no session has to be started again by hand after that.
+/// The errno behind an error of our own, if it is one that passes. A fault in our own files is for a person
+/// to fix, and no session has to be started by hand after that.
 pub(crate) fn shortage_in(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let errno = |error: &(dyn std::error::Error + 'static)| {
@@ -457,7 +459,7 @@ pub(crate) fn shortage_in(error: &(dyn std::error::Error + 'static)) -> Option<i
     passing(chain.filter_map(errno).last())
 }
 
-/// The number, if it is that of something that may get better.
+/// The errno, if its cause may go away.
 pub(crate) fn passing(errno: Option<i32>) -> Option<i32> {
     match start::prospect(errno) {
         Prospect::Better => errno,
@@ -493,13 +495,13 @@ fn seen(lock: &LockSeen) -> HolderSeen {
 }
 
 impl Refused {
-    /// What the system said when the locks were to be taken.
+    /// The system's error while the locks were being taken.
     pub(crate) fn system(error: &(dyn std::error::Error + 'static)) -> Refused {
         let text = format!("its locks could not be taken: {}", chain(error));
         Refused::System(StartRefused { errno: shortage_in(error), text })
     }
 
-    /// What the core is told.
+    /// The event for the core.
     pub(crate) fn event(&self) -> pinfold_core::RunEvent {
         use pinfold_core::RunEvent;
         use pinfold_core::event::StartFailure;
@@ -511,5 +513,5 @@ impl Refused {
     }
 }
 
-/// What wakes a session that waited.
+/// The event that wakes a session that waited.
 pub(crate) const HOLDER_GONE: Event = Event::HolderGone;

@@ -14,11 +14,12 @@ pub(crate) trait MemoryWatch {
 
     fn forget(&mut self, run: Watched);
 
-    /// Reads a run exactly, at once.
+    /// Reads the exact memory of a run, at once.
     fn confirm(&mut self, run: Watched);
 }
 
-/// A thread that reads. It is made for the first run that has a limit: a daemon without any has no thread for it.
+/// A thread that reads. It is started for the first run with a limit: a daemon without any has no such
+/// thread.
 pub(crate) struct MemoryThread {
     without: Without,
     tell: Arc<dyn Fn(Watched, Read) + Send + Sync>,

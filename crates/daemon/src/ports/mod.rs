@@ -1,8 +1,9 @@
-//! The world outside the loop, as the loop knows it: traits for locks, shims, tapes, store, clock, memory, files and what programs say of themselves, and the real ones.
+//! The world outside the loop: traits for locks, shims, tapes, store, clock, memory, files and what programs
+//! say about themselves, and the real ones.
 //!
-//! What takes time gets a `then`, which is called with the outcome from wherever that becomes known; the loop gives one
-//! that puts an input into its queue. What returns at once is bounded, and each such call says why. The simulation plugs
-//! virtual ports into the same loop. Nothing here knows the engine.
+//! A call that takes time gets a `then`, which is called with the outcome on whatever thread learns it; the
+//! loop passes one that puts an input into its queue. A call that returns at once is bounded, and says why.
+//! The simulation plugs virtual ports into the same loop. Nothing here knows the engine.
 
 pub(crate) mod async_fd;
 pub(crate) mod clock;
@@ -30,7 +31,7 @@ use shims::Shims;
 use std::sync::Arc;
 use tapes::Tapes;
 
-/// What is done with an outcome, by the thread that learns of it: it wakes the loop and returns.
+/// What is done with an outcome, on the thread that learns it: it wakes the loop and returns.
 pub(crate) type Then<T> = Box<dyn FnOnce(T) + Send>;
 
 /// Everything that a loop acts on.
@@ -42,6 +43,6 @@ pub(crate) struct Ports {
     pub(crate) journal: Box<dyn Journal>,
     pub(crate) memory: Box<dyn MemoryWatch>,
     pub(crate) id_files: Box<dyn IdFileWatch>,
-    /// Shared with whatever follows from an answer.
+    /// Shared with what follows from an answer.
     pub(crate) files: Arc<dyn Files>,
 }

@@ -1,4 +1,4 @@
-//! Waits for a program that is in a vendor session and took no lock: until it ends, or is in another one.
+//! Waits for a program that is in a vendor session and took no lock: until it ends, or is in another session.
 
 use super::Then;
 use super::async_fd;
@@ -19,7 +19,7 @@ impl Waiting for AbortHandle {
     }
 }
 
-/// Says when a program has gone, or has left the session. The kernel tells of both.
+/// Reports when a program has ended or has left the session. The kernel tells of both.
 pub(super) fn wait_for(others: Others, outsider: Outsider, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
     let ended = pidfd(outsider.pid)?.map(async_fd::watch).transpose()?;
     let waiting = tokio::spawn(async move {
@@ -31,7 +31,7 @@ pub(super) fn wait_for(others: Others, outsider: Outsider, then: Then<()>) -> io
     Ok(Box::new(waiting.abort_handle()))
 }
 
-/// Says when a process has ended.
+/// Reports when a process has ended.
 pub(super) fn wait_for_end(pid: u32, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
     let ended = pidfd(pid)?.map(async_fd::watch).transpose()?;
     let waiting = tokio::spawn(async move {
@@ -43,7 +43,7 @@ pub(super) fn wait_for_end(pid: u32, then: Then<()>) -> io::Result<Box<dyn Waiti
     Ok(Box::new(waiting.abort_handle()))
 }
 
-/// None where there is no such process any more.
+/// Opens a pidfd; `None` if there is no such process any more.
 fn pidfd(pid: u32) -> io::Result<Option<OwnedFd>> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     match pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
@@ -55,7 +55,8 @@ fn pidfd(pid: u32) -> io::Result<Option<OwnedFd>> {
 
 async fn gone(others: Others, outsider: Outsider, ended: AsyncFd<OwnedFd>) {
     let mut changed = file_watch::watch(&others.told_in(&outsider));
-    // Looked at with both watches set: what happens from now on wakes us, and the pid is that of whom we mean.
+    // Checked with both watches set: what happens from now on wakes us, and the pid is that of the program we
+    // mean.
     while is_there(&others, &outsider).await {
         tokio::select! {
             _ = ended.readable() => return,
@@ -66,6 +67,6 @@ async fn gone(others: Others, outsider: Outsider, ended: AsyncFd<OwnedFd>) {
 
 async fn is_there(others: &Others, outsider: &Outsider) -> bool {
     let (others, outsider) = (others.clone(), outsider.clone());
-    // A thread that could not be had proves nothing.
+    // If no thread could be had, nothing is proved.
     tokio::task::spawn_blocking(move || others.has(&outsider)).await.unwrap_or(true)
 }

@@ -1,8 +1,8 @@
-//! Stops that acted while nothing could be recorded. They stand in a file that has its room already, so that a full disk
-//! does not forget them when the daemon ends before there is room.
+//! Stops that were carried out while nothing could be recorded. They are in a file whose space is already
+//! allocated, so that a full disk does not lose them if the daemon ends before there is room.
 //!
-//! One line of a fixed length for each session, with a checksum: a torn one says nothing. A line counts for the run that
-//! was the last one then, and for earlier ones: whatever was started since is not stopped by it.
+//! Each session has one line of fixed length with a checksum: a torn one counts as empty. A line applies to
+//! the run that was the last one then, and to earlier ones: it does not stop what was started since.
 
 use pinfold_core::RunNumber;
 use pinfold_kernel::checksum::checksum;
@@ -12,12 +12,12 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// An id, a letter, a number, a checksum.
+/// The length of a line: an id, a letter, a number, a checksum.
 const LINE: usize = 64;
-/// More sessions than anybody stops one by one.
+/// More sessions than anyone stops one by one.
 const LINES: usize = 1024;
 
-/// What a session was asked for.
+/// What a session was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// A person stopped it.
@@ -31,11 +31,11 @@ pub(crate) enum Wish {
 pub(crate) struct Noted {
     pub(crate) session: SessionId,
     pub(crate) wish: Wish,
-    /// The last run that had been decided.
+    /// The last run decided at the time.
     pub(crate) run: RunNumber,
 }
 
-/// The file, and what stands in it.
+/// The file, and its content.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
     path: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct Stops {
 }
 
 impl Stops {
-    /// Reads what an earlier daemon left, and makes the file where there is none.
+    /// Reads what an earlier daemon left, and makes the file if there is none.
     pub(crate) fn open(path: PathBuf) -> io::Result<Stops> {
         let mut bytes = vec![0; LINE * LINES];
         match File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, 0)) {
@@ -56,7 +56,7 @@ impl Stops {
         Ok(Stops { path, lines: bytes.chunks_exact(LINE).map(read).collect() })
     }
 
-    /// What is not settled yet.
+    /// The stops that are not settled yet.
     pub(crate) fn all(&self) -> Vec<Noted> {
         self.lines.iter().flatten().copied().collect()
     }
@@ -77,7 +77,7 @@ impl Stops {
         }
     }
 
-    /// What was noted of a session is recorded now, or does not count any more.
+    /// The stop noted of a session is now recorded, or no longer counts.
     pub(crate) fn settle(&mut self, session: SessionId) -> io::Result<()> {
         let of = |line: &Option<Noted>| line.is_some_and(|line| line.session == session);
         let Some(at) = self.lines.iter().position(of) else { return Ok(()) };
@@ -93,7 +93,7 @@ impl Stops {
     }
 }
 
-/// Its blocks are there from now on.
+/// Makes the file and allocates its blocks.
 fn make(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     file.write_all_at(&vec![0; LINE * LINES], 0)

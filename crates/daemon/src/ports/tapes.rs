@@ -1,4 +1,4 @@
-//! Tapes of runs, as the loop reads them: a stretch at a time, by a thread that does nothing else.
+//! Tapes of runs, as the loop reads them: a stretch at a time, on a thread that does nothing else.
 
 use super::Then;
 use pinfold_agents::{Label, What};
@@ -13,33 +13,34 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use tracing::warn;
 
-/// So much output is read at once: the loop has others to hear.
+/// How much output is read at once: the loop has other tapes to hear.
 const STRETCH: usize = 256 << 10;
-/// So many entries, however short.
+/// How many entries are read at once, however short.
 const MOST_ENTRIES: usize = 4096;
-/// Of the descriptors that a process may have, one in so many is for tapes that are kept open: a tape that is not is
-/// opened for every line.
+/// One in this many of the process's descriptors is for open tapes: a tape that is not kept open is opened
+/// again for every line.
 const SHARE: u64 = 4;
 const FEWEST_OPEN: usize = 64;
 const MOST_OPEN: usize = 4096;
 
 /// Reads tapes.
 pub(crate) trait Tapes {
-    /// Reads what a tape has from a position on. It is told in the order in which that was asked.
+    /// Reads what a tape has from a position on. Results come in the order of the calls.
     fn read(&self, wanted: Stretch, then: Then<Passage>);
 
     /// A tape is not read any more for now.
     fn forget(&self, id: SessionId);
 }
 
-/// What of a tape is to be read.
+/// The part of a tape to read.
 pub(crate) struct Stretch {
     pub(crate) id: SessionId,
     pub(crate) folder: PathBuf,
-    /// The bytes of other runs are of no use.
+    /// The run: bytes of other runs are skipped.
     pub(crate) run: RunNumber,
     pub(crate) from: u64,
-    /// Where the tape ended when the shim last told of it, if no more is wanted: what is behind that is not looked for.
+    /// The end of the tape when the shim last reported it, if no more is wanted: nothing is looked for after
+    /// it.
     pub(crate) to: Option<u64>,
 }
 
@@ -47,9 +48,9 @@ pub(crate) struct Stretch {
 #[derive(Debug, Default)]
 pub(crate) struct Passage {
     pub(crate) entries: Vec<Taped>,
-    /// Where it is read on.
+    /// Where reading continues.
     pub(crate) next: u64,
-    /// Whether there may be more now.
+    /// Whether there may be more already.
     pub(crate) more: bool,
     /// Why it cannot be read.
     pub(crate) problem: Option<Errno>,
@@ -69,7 +70,7 @@ pub(crate) struct Taped {
 }
 
 impl Taped {
-    /// As a fold takes it.
+    /// The entry as a fold takes it.
     pub(crate) fn entry(&self) -> pinfold_agents::Entry<'_> {
         pinfold_agents::Entry {
             position: self.position,
@@ -100,7 +101,7 @@ impl Taped {
 /// Tapes on this machine's disk.
 #[derive(Default)]
 pub(crate) struct DiskTapes {
-    /// The thread that reads, once there is something to read.
+    /// The thread that reads; started when there is something to read.
     orders: Mutex<Option<Sender<Order>>>,
 }
 
@@ -121,7 +122,7 @@ impl DiskTapes {
         }
         match (&*orders, order) {
             (Some(orders), order) => _ = orders.send(order),
-            // Whoever waits for it hears that nothing can be read; the next order tries again.
+            // The waiting caller is told that nothing can be read; the next order tries again.
             (None, Order::Read(wanted, then)) => {
                 then(Passage { next: wanted.from, problem: Some(Errno::AGAIN), ..Passage::default() });
             }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Far beyond what anything takes, on the slowest machine.
+/// Far more than anything takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lock folders, and a directory that runs want.
@@ -50,7 +50,7 @@ impl Ground {
         outcome(|then| self.locks.reserve(wanted, then)).await.unwrap()
     }
 
-    /// The locks of all sessions, in the hand of somebody who is not this process as far as anybody can tell.
+    /// Takes the locks of all sessions through separate descriptors, as another process would.
     fn held_by_somebody(&self) -> Vec<File> {
         let files = std::fs::read_dir(self.home.session_locks()).unwrap();
         let files = files.map(|entry| File::open(entry.unwrap().path()).unwrap());
@@ -71,7 +71,7 @@ fn wanted(session: &str, dir: &Path) -> Wanted {
     Wanted::new(session, &serde_json::from_value(definition).unwrap(), String::new()).unwrap()
 }
 
-/// What an order comes to; nothing where nobody will ever say it.
+/// The outcome of an order; `None` if it will never be reported.
 async fn outcome<T: Send + 'static>(order: impl FnOnce(Then<T>)) -> Option<T> {
     let (sender, receiver) = oneshot::channel();
     order(Box::new(move |outcome| _ = sender.send(outcome)));

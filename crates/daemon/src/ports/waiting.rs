@@ -1,7 +1,7 @@
-//! Something that is waited for, until nobody wants to know any more.
+//! A wait that can be cancelled.
 
-/// Somebody who waits for a lock.
+/// A wait for a lock.
 pub(crate) trait Waiting {
-    /// It is not waited for any more.
+    /// Ends the wait.
     fn cancel(&self);
 }

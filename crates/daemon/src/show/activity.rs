@@ -1,13 +1,13 @@
-//! What an agent does, in words, with how long.
+//! What an agent does, in words, and for how long.
 
 use pinfold_core::talk::{Activity, Dialog, Source};
 use pinfold_core::{Now, Session, Wall, words};
 use std::time::Duration;
 
-/// Silence that is worth a word.
+/// A silence worth mentioning.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// What is added to `why`; nothing where its state says it all. `printed_at` is when it printed last.
+/// What is added to `why`; `None` if its state says it all. `printed_at` is when it last printed.
 pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Option<String> {
     let standing = core.standing()?;
     let long = |since: Wall| words::duration(since.until(now.wall));
@@ -23,7 +23,7 @@ pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Optio
             let since = standing.since.map(|since| format!(" {} ago", long(since))).unwrap_or_default();
             format!("its terminal rang{since}{what}")
         }
-        // Requests are told with how they are answered.
+        // Requests are shown with how to answer them.
         (Activity::Waiting, Source::Protocol)
         | (Activity::Idle | Activity::Limited | Activity::Unknown, _) => return None,
     };
@@ -43,7 +43,7 @@ fn works(core: &Session, from: Source, printed_at: Option<Wall>, now: Now) -> Op
     Some(format!("working, silent for {}{warning}", words::duration(silent)))
 }
 
-/// What a queued message of a session waits for, beside its turn.
+/// What a queued message of a session waits for, besides its turn.
 pub(crate) fn waits_for(core: &Session) -> Option<String> {
     if let Some(hold) = core.hold() {
         return Some(match hold.until {
@@ -58,7 +58,7 @@ pub(crate) fn waits_for(core: &Session) -> Option<String> {
     Some(open.detail.as_ref().map_or_else(|| "a dialog".to_owned(), |what| format!("a dialog: {what}")))
 }
 
-/// Where what is known of it comes from; `protocol` is the word of its own.
+/// Where the knowledge of its activity comes from; `protocol` is the word for its protocol.
 pub(crate) fn source(core: &Session, protocol: &str) -> Option<String> {
     let known = core.standing().filter(|_| core.activity() != Activity::Unknown)?;
     Some(match known.from {

@@ -1,4 +1,4 @@
-//! What is wrong with a definition, in the words of the contract, with what to do about it.
+//! What is wrong with a definition, in the words of the API, with what to do about it.
 
 use crate::define::bad_definition::BadDefinition;
 use crate::define::preset::{COMMAND, Protocol, protocol_word};
@@ -61,7 +61,7 @@ impl From<BadDefinition> for ErrorBody {
     }
 }
 
-/// What can be done about a session that cannot be started as it is told to be.
+/// What can be done about a session that cannot be started as defined.
 pub(crate) fn remedy(cause: &CannotStart, install: Option<&str>) -> String {
     let force = "`--force` creates it all the same, as failed";
     match (cause, install) {

@@ -1,4 +1,4 @@
-//! What the home takes on disk: the database, the locks, and the output of all sessions.
+//! The disk usage of the home: the database, the locks, and the output of all sessions.
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, openat, statat};
 use std::ffi::CStr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// A figure for people: those who look again and again do not make us walk again and again.
+/// How long a figure is reused: clients that ask again and again do not cause a walk each time.
 const STAYS: Duration = Duration::from_secs(10);
 
 /// The size of a folder, as it was a moment ago.
@@ -22,7 +22,7 @@ impl Disk {
         Disk { folder, measured: Mutex::new(None) }
     }
 
-    /// The bytes that are used, measured at this moment or not long before it.
+    /// The bytes used, measured now or not long before.
     pub(crate) async fn used(&self, now: Instant) -> u64 {
         let mut measured = self.measured.lock().await;
         if let Some((_, bytes)) = measured.filter(|(then, _)| now.saturating_duration_since(*then) < STAYS) {

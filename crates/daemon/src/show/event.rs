@@ -1,4 +1,4 @@
-//! Audit records as the objects of the contract.
+//! Audit records as the objects of the API.
 
 use crate::clock::time;
 use pinfold_api::object::Event;

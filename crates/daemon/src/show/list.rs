@@ -1,6 +1,6 @@
-//! Lists of sessions, as JSON, in parts: the loop copies a few sessions at a time, and they are written elsewhere. What
-//! all of them are made of at once would be a megabyte. Rows of a table are written where the sessions are: to copy one
-//! takes as long as to write its row.
+//! Lists of sessions, as JSON, in parts: the loop copies a few sessions at a time, and they are serialized
+//! elsewhere. All of them at once would be a megabyte. Rows of a table are serialized on the loop: copying a
+//! session takes as long as writing its row.
 
 use super::{session, word};
 use crate::caller::Pass;
@@ -14,15 +14,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// So many sessions are copied at once, for about a tenth of a millisecond; each further part costs a way to another thread.
+/// How many sessions are copied at once, which takes about a tenth of a millisecond; each further part costs
+/// a trip to another thread.
 pub(crate) const PART: usize = 256;
-/// So many rows are written by the loop at once, for about as long.
+/// How many rows the loop writes at once, which takes about as long.
 const ROWS: usize = 128;
-/// Few sessions are longer.
+/// Few sessions are longer, in bytes.
 const SESSION: usize = 2048;
-/// Few rows of the table are longer.
+/// Few rows of the table are longer, in bytes.
 const ROW: usize = 256;
-/// So much of a command is enough to know it by.
+/// This much of a command is enough to recognize it.
 const COMMAND: usize = 64;
 
 /// Whether a filter shows a session.
@@ -36,7 +37,7 @@ fn shows(filter: &Filter, known: Known<'_>) -> bool {
     listed && tagged && asked_for != Some(false)
 }
 
-/// Whether what is not a session may be among them.
+/// Whether the list may include entries that are not sessions.
 fn shows_odd_ones(filter: &Filter) -> bool {
     !filter.known && filter.state.is_none() && filter.tag.is_none() && filter.tags.is_none()
 }
@@ -44,20 +45,20 @@ fn shows_odd_ones(filter: &Filter) -> bool {
 /// What is shown of each session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Everything.
+    /// Everything about it.
     Whole,
     /// Everything but its policy, which is half of it.
     Brief,
 }
 
-/// Some sessions of a list, in the order in which they were made.
+/// Some sessions of a list, in the order in which they were created.
 pub(crate) struct Part<T = SessionView> {
     pub(crate) sessions: Vec<T>,
     /// Whether others follow.
     pub(crate) more: bool,
-    /// How many there are in all, where only some were asked for.
+    /// How many there are in all, if only some were asked for.
     pub(crate) total: Option<u64>,
-    /// What is not a session: it belongs to the last part.
+    /// Entries that are not sessions: they belong to the last part.
     pub(crate) odd_ones: Vec<Value>,
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn part(view: View<'_>, asked: (&Filter, &Pass), after: Option<Sessio
     part_of(view, asked, (after, most), |known| known.copy())
 }
 
-/// The same, of which something is taken instead of a copy.
+/// As `part`, but takes something else than a copy of each.
 fn part_of<T>(
     view: View<'_>,
     (filter, pass): (&Filter, &Pass),
@@ -82,7 +83,8 @@ fn part_of<T>(
     Part { sessions, more, total, odd_ones }
 }
 
-/// What is listed beside sessions: those whose records are damaged, and with `--all` those that the store does not know.
+/// Entries besides sessions: those whose records are damaged, and with `--all` those that the store does not
+/// know.
 fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
     if pass.is_kept() || !shows_odd_ones(filter) {
         return Vec::new();
@@ -100,7 +102,7 @@ fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
 /// A list that is being written.
 pub(crate) struct Writing {
     text: Vec<u8>,
-    /// The command of what has none.
+    /// The command of an entry that has none.
     no_command: Value,
 }
 
@@ -125,7 +127,7 @@ impl Writing {
         }
     }
 
-    /// Writes the rows of the first sessions after one, at most so many; whose they are.
+    /// Writes the rows of the first sessions after one, at most this many; returns whose they are.
     pub(crate) fn add_rows(
         &mut self,
         view: View<'_>,
@@ -142,7 +144,7 @@ impl Writing {
         })
     }
 
-    /// Adds what is not a session, with a command of the kind that the others have.
+    /// Adds entries that are not sessions, with a command of the same type as the others.
     pub(crate) fn add_odd_ones(&mut self, odd_ones: Vec<Value>) {
         for mut object in odd_ones {
             object["command"] = self.no_command.clone();
@@ -163,7 +165,7 @@ impl Writing {
     }
 }
 
-/// What is known of one that is not a session: fields of rows and of sessions alike.
+/// An entry that is not a session, with the fields of rows and of sessions alike.
 fn odd(id: &str, name: &str, state: &Word, shim_pid: Option<u32>, why: &str) -> Value {
     json!({
         "id": id, "name": name, "state": state, "mode": "", "pid": null, "shim_pid": shim_pid, "restarts": 0,
@@ -191,7 +193,7 @@ fn row(known: Known<'_>, most_of_command: usize, now: Now) -> Row<'_> {
     }
 }
 
-/// The first words of a command, up to a length that there is room for.
+/// The first words of a command, up to a length.
 fn beginning(words: &[String], most: usize) -> String {
     let mut line = String::with_capacity(2 * COMMAND);
     for (at, word) in words.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Messages as the objects of the contract.
+//! Messages as the objects of the API.
 
 use super::{usage, word};
 use crate::clock::time;
@@ -6,10 +6,10 @@ use pinfold_api::object::{Message, Turn};
 use pinfold_api::word::MessageState;
 use pinfold_core::Wall;
 
-/// Lists have so many bytes of an answer; the message itself has all of it.
+/// Lists contain this many bytes of an answer; the message itself has all of it.
 const LISTED_ANSWER: usize = 4 << 10;
 
-/// One message of the session of this name, as lists have it: with the beginning of its answer.
+/// One message of the session with this name, as lists show it: with the beginning of its answer.
 pub(crate) fn listed(row: pinfold_store::Message, session: &str) -> Message {
     let mut message = message(row, session);
     if let Some(answer) = &mut message.answer {
@@ -19,7 +19,7 @@ pub(crate) fn listed(row: pinfold_store::Message, session: &str) -> Message {
     message
 }
 
-/// One message of the session of this name.
+/// One message of the session with this name.
 pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
     if let Some(damage) = row.damage {
         return damaged_message(damage, session);
@@ -49,7 +49,7 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
     }
 }
 
-/// The same, where what is queued waits for something beside its turn.
+/// Adds what a queued message waits for, besides its turn.
 pub(crate) fn waiting(message: Message, waits_for: Option<&str>) -> Message {
     let queued = message.state == MessageState::Queued;
     Message { waits_for: waits_for.filter(|_| queued).map(str::to_owned), ..message }
@@ -64,7 +64,7 @@ fn failure(stored: Option<String>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// One that was forgotten, as far as its key still tells.
+/// A pruned message, as far as its key still tells.
 pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
     Message {
         id: spent.message.to_string(),
@@ -90,7 +90,7 @@ pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
     }
 }
 
-/// One that is not as it was written: named, and nothing of it is shown.
+/// A damaged message: named, and nothing of it is shown.
 fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
     Message {
         id: damage.id,

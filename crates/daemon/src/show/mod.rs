@@ -1,4 +1,4 @@
-//! How things are shown: sessions, lists of them, and what a home takes on disk, as the objects of the contract.
+//! How things are shown: sessions, lists of them, and the disk usage of a home, as the objects of the API.
 
 pub(crate) mod activity;
 pub(crate) mod bad_definition;

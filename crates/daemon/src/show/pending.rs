@@ -1,4 +1,4 @@
-//! What was set for a session that runs, and is in force from its next run on.
+//! What was set for a running session and takes effect with its next run.
 
 use super::word;
 use pinfold_api::units;
@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Each option that changes with the next run, by its name and in the words that `new` takes; null where it is no more.
+/// Each option that changes with the next run, by its name and in the words that `new` takes; null if it is
+/// removed.
 pub(super) fn pending(core: &Session) -> Option<BTreeMap<String, Value>> {
     let (now, next) = (core.spec(), core.next_spec()?);
     let mut changes: BTreeMap<String, Value> = options(next)

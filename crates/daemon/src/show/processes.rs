@@ -1,4 +1,4 @@
-//! The processes of a run, for whoever asks for one session: looked at now, each after the one it is below.
+//! The processes of a run, for a client that asks for one session: looked at now, each after its parent.
 
 use pinfold_api::object::{RunProcess, Session};
 use pinfold_kernel::proc::{self, memory, tree};
@@ -6,7 +6,7 @@ use pinfold_kernel::proc::{self, memory, tree};
 /// A page for people has no room for more.
 const MOST: usize = 64;
 
-/// Tells a session with a run what it is made of, and what that takes where nobody measures it.
+/// Adds to a session the processes of its run, and their memory if nothing else measures it.
 pub(crate) fn tell(session: &mut Session) {
     let Some(agent) = session.pid else { return };
     let mut all = Vec::new();
@@ -23,7 +23,7 @@ fn below(pid: u32, parent: Option<u32>, all: &mut Vec<RunProcess>) {
         return;
     }
     let status = std::fs::read_to_string(proc::path(pid, "status"));
-    // One that has ended meanwhile has none.
+    // A process that has ended meanwhile has none.
     let Ok(status) = status else { return };
     let command = proc::command(pid);
     all.push(RunProcess { pid, parent, command, memory_bytes: memory::of_status(&status) });

@@ -1,4 +1,4 @@
-//! A session as the object of the contract.
+//! A session as the object of the API.
 
 use super::pending::pending;
 use super::{activity, usage, word};
@@ -27,7 +27,7 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
     object(view, &view.core, &view.definition, now)
 }
 
-/// What is known of what its agent does, where that tells something.
+/// What is known of its agent's activity, if that says something.
 fn known(core: &pinfold_core::Session) -> Option<&talk::Standing> {
     core.standing().filter(|_| core.activity() != talk::Activity::Unknown)
 }
@@ -84,7 +84,7 @@ fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definit
     }
 }
 
-/// The conversation of its vendor's that it is in, or was to be.
+/// The vendor conversation that it is in, or was to be in.
 fn vendor_session(core: &pinfold_core::Session, definition: &Definition) -> Option<String> {
     let learned = core.talk().vendor().map(|vendor| vendor.id.clone());
     learned.or_else(|| definition.vendor_session.clone())
@@ -97,14 +97,14 @@ fn guest_pid(core: &pinfold_core::Session) -> Option<u32> {
     }
 }
 
-/// What a person is asked for where its account, or what it may spend, keeps it from its turns.
+/// What a person is asked if its account or its budget keeps it from its turns.
 fn hold_request(core: &pinfold_core::Session) -> Option<Request> {
     let hold = core.hold().filter(|hold| hold.asks && core.state() == State::Blocked)?;
     let kind = RequestKind::from(hold.kind.asked_as()?);
     Some(Request { id: kind.to_string(), kind, title: hold.to_string(), since: time(hold.since) })
 }
 
-/// What its agent asks.
+/// A request of its agent.
 fn request(request: &talk::Request) -> Request {
     Request {
         id: request.number.to_string(),
@@ -137,14 +137,14 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
     }
 }
 
-/// What is, and why; and what keeps it from being recorded.
+/// Its state and the reason; and why it cannot be recorded, if so.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
     let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at } = hindrances;
     let mut why = core.explain(now);
     if let Some(does) = activity::words(core, printed_at, now) {
         why = format!("{why}; {does}");
     }
-    // How a run ended that was for one message is told already.
+    // The end of a run that was for one message is already reported.
     if let Some(reason) = failed.filter(|_| !core.spec().run_per_message) {
         why = format!("{why}; its last turn failed: {reason}");
     }
@@ -184,7 +184,7 @@ fn holder(life: &Life) -> Option<Value> {
     if let Life::Blocked { holder, .. } = life { holder.as_deref().map(holder_value) } else { None }
 }
 
-/// Whoever holds what a session needs.
+/// The holder of what a session needs.
 pub(crate) fn holder_value(holder: &HolderSeen) -> Value {
     json!({
         "resource": holder.resource,
@@ -196,7 +196,7 @@ pub(crate) fn holder_value(holder: &HolderSeen) -> Value {
 }
 
 fn next(view: &SessionView, now: Now) -> Option<Next> {
-    // What it is kept from its turns by is what comes next, whatever becomes of its run meanwhile.
+    // What keeps it from its turns comes next, whatever happens to its run meanwhile.
     if view.core.state() == State::Blocked
         && let Some(hold) = view.core.hold()
     {

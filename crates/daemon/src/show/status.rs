@@ -1,4 +1,4 @@
-//! The daemon as the object of the contract.
+//! The daemon as the object of the API.
 
 use crate::define::home::shown;
 use crate::engine::View;
@@ -6,7 +6,7 @@ use pinfold_api::object::Status;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The daemon.
+/// The status of the daemon.
 pub(crate) fn status(view: View<'_>, disk_bytes: u64, capabilities: BTreeMap<String, Value>) -> Status {
     let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
     for known in view.sessions() {

@@ -1,4 +1,4 @@
-//! What is used, and accounts, as the objects of the contract.
+//! Usage, and accounts, as the objects of the API.
 
 use crate::clock::time;
 use crate::engine::{AccountView, View};
@@ -23,7 +23,7 @@ pub(crate) fn of_session(core: &Session) -> Option<Usage> {
     })
 }
 
-/// What the turns of a message took.
+/// What the turns of a message cost.
 pub(crate) fn of_message(taken: Taken) -> Usage {
     Usage { model: taken.model, ..of_figures(taken.figures) }
 }
@@ -40,12 +40,12 @@ fn of_figures(figures: Figures) -> Usage {
     }
 }
 
-/// The names that sessions have now, by their ids.
+/// The present names of sessions, by their ids.
 pub(crate) fn names(view: View<'_>) -> BTreeMap<String, String> {
     view.sessions().map(|known| (known.id().to_string(), known.name().to_owned())).collect()
 }
 
-/// Sums, with the names that sessions have now; of removed ones, the last that they had.
+/// Sums, with the present names of sessions; for removed ones, their last.
 pub(crate) fn sums(
     by: UsageBy,
     sums: Vec<pinfold_store::UsageSum>,
@@ -65,7 +65,7 @@ pub(crate) fn sums(
     sums.into_iter().map(one).collect()
 }
 
-/// Quarters of an hour, put together to local days.
+/// Quarters of an hour, added up to local days.
 fn by_day(sums: Vec<pinfold_store::UsageSum>) -> Vec<UsageSum> {
     let mut days: BTreeMap<String, (u64, Figures)> = BTreeMap::new();
     for sum in sums {

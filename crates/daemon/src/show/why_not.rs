@@ -1,4 +1,4 @@
-//! What the engine refused, in the words of the contract, with what to do about it.
+//! Refusals of the engine, in the words of the API, with what to do about them.
 
 use crate::engine::{GoesOn, WhyNot};
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -116,7 +116,7 @@ fn contradicted(name: &str, problem: &str, goes_on: GoesOn) -> ErrorBody {
     ErrorBody::new(kind, format!("session `{name}` could not be recorded: {problem}")).hint(hint)
 }
 
-/// What is said to those who ask for something that must be recorded.
+/// The error for a request that must be recorded.
 fn unrecordable(trouble: &Trouble) -> ErrorBody {
     let (kind, hint) = match trouble {
         Trouble::None => return ErrorBody::new(ErrorKind::Failed, trouble.to_string()),

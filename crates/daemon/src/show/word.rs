@@ -1,5 +1,5 @@
-//! The words of the core and the store in those of the contract: what the daemon decides by has its own names, and what
-//! it tells does not change with them.
+//! Translates the words of the core and the store into those of the API: what the daemon decides by has its
+//! own names, and what it shows does not change with them.
 
 use pinfold_api::word;
 use pinfold_core::session::Upcoming;

@@ -1,4 +1,4 @@
-//! What a pass lets one see and touch.
+//! What a pass lets a caller see and touch.
 
 use super::*;
 use pinfold_core::caller::Standing;

@@ -14,29 +14,30 @@ pub(super) struct Accounts(BTreeMap<String, OfAccount>);
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfAccount {
-    /// The account as `pinfold accounts` calls it without a name; the key itself where there is none.
+    /// The name of the account in `pinfold accounts` without this table; if absent, the table's key is that
+    /// name.
     is: Option<Quoted>,
-    /// So many of its sessions are started at once.
+    /// How many of its sessions may start at once.
     starts: Option<Count>,
-    /// So many of its sessions have a turn at once.
+    /// How many of its sessions may have a turn at once.
     at_work: Option<Count>,
     /// What it may spend on a day before a person is asked.
     budget: Option<Amount>,
 }
 
-/// What an account is bounded by.
+/// The bounds of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bounds {
-    /// So many of its sessions are started at once; 0 is any number.
+    /// How many of its sessions may start at once; 0 means any number.
     pub(crate) starts: u32,
-    /// So many of its sessions have a turn at once; 0 is any number.
+    /// How many of its sessions may have a turn at once; 0 means any number.
     pub(crate) at_work: u32,
     /// What it may spend on a day.
     pub(crate) budget: Option<Money>,
 }
 
 impl Accounts {
-    /// The name of an account, which is made of its agent and what it is called here.
+    /// The name of an account: its agent and the name given here, or `made` if there is none.
     pub(super) fn name(&self, made: String) -> String {
         let is = |of: &OfAccount| of.is.as_ref().is_some_and(|is| is.0 == made);
         let Some((name, _)) = self.0.iter().find(|(_, of)| is(of)) else { return made };
@@ -44,7 +45,7 @@ impl Accounts {
         format!("{agent}:{name}")
     }
 
-    /// What an account of this name is bounded by.
+    /// The bounds of the account with this name.
     pub(super) fn bounds(&self, name: &str) -> Bounds {
         let short = name.split_once(':').map_or(name, |(_, short)| short);
         let of = self.0.iter().find(|(key, of)| *key == name || of.is.is_some() && *key == short);
@@ -57,7 +58,7 @@ impl Accounts {
         }
     }
 
-    /// The accounts that are named here, as they are called.
+    /// The names of the accounts in this table.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         self.0.iter().filter_map(|(key, of)| match &of.is {
             Some(is) => Some(format!("{}:{key}", is.0.split_once(':')?.0)),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
-/// What the file says of one agent.
+/// What the file says about one agent.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Agent {
@@ -28,18 +28,18 @@ pub(super) struct Agent {
     input: Option<Word<Input>>,
     turns: Option<Word<Turns>>,
     pty: Option<Flag>,
-    /// Variables that are taken from the caller, and those that no run is given.
+    /// Variables that are taken from the caller, and those that are kept from runs.
     env: Option<Names>,
     strip: Option<Names>,
-    /// Variables that every run is given.
+    /// Variables set for every run.
     set: Option<BTreeMap<String, Quoted>>,
-    /// What its threads are opened with.
+    /// The parameters with which its threads are opened.
     thread: Option<BTreeMap<String, Quoted>>,
-    /// Where its sessions are.
+    /// Where it stores its sessions.
     store: Option<Store>,
     transcript: Option<Quoted>,
     id_file: Option<Quoted>,
-    /// What the keys of that file mean.
+    /// The meaning of the keys in that file.
     id_file_keys: Option<IdFileKeys>,
     last_line: Option<Quoted>,
     writer_lock: Option<Quoted>,
@@ -48,13 +48,13 @@ pub(super) struct Agent {
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
-    /// What its runs may do as a person does.
+    /// What its runs may do as if they were a person.
     may: Option<May>,
     pub(super) policy: Changes,
 }
 
 impl Agent {
-    /// What it says of the preset.
+    /// The changes to the preset.
     pub(super) fn preset(&self) -> PresetChanges {
         let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
         let names = |names: &Option<Names>| names.as_ref().map(|names| names.0.clone());
@@ -92,12 +92,13 @@ impl Agent {
         }
     }
 
-    /// Whether it changes an agent that pinfold ships. With a command and no protocol it is one of the user's own, whatever its name.
+    /// Whether it changes an agent that pinfold ships. With a command and no protocol it is the user's own,
+    /// whatever its name.
     pub(super) fn changes_shipped(&self) -> bool {
         self.command.is_none() || self.protocol.is_some()
     }
 
-    /// What its runs may, if it says so.
+    /// What its runs may do, if the file says so.
     pub(super) fn may(&self) -> Option<&[Act]> {
         self.may.as_ref().map(|may| may.0.as_slice())
     }
@@ -123,7 +124,7 @@ impl Words for SessionIds {
     const WORDS: &'static [(&'static str, SessionIds)] = &SESSION_IDS;
 }
 
-/// `[agents]`. Agent `command` runs what each session names: it has no command of its own.
+/// Reads `[agents]`. Agent `command` runs what each session names: it has no command of its own.
 pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Agent>, D::Error> {
     struct Reading;
     impl<'de> Visitor<'de> for Reading {
@@ -145,7 +146,7 @@ pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String
     from.deserialize_map(Reading)
 }
 
-/// The agent of this name.
+/// Reads the agent of this name.
 struct Of<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Of<'_> {
@@ -193,7 +194,7 @@ impl<'de> Deserialize<'de> for Command {
     }
 }
 
-/// A word of a command.
+/// An argument of a command.
 struct Argument(String);
 
 impl<'de> Deserialize<'de> for Argument {
@@ -207,7 +208,7 @@ impl<'de> Deserialize<'de> for Argument {
     }
 }
 
-/// Braces are for programs to use (`awk '{print}'`): only what is almost one of ours is an error.
+/// Programs may use braces (`awk '{print}'`): only a near miss of one of our own words is an error.
 fn mistyped(text: &str) -> Option<&'static str> {
     let braced = text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(word, _)| word));
     braced.map(|word| format!("{{{word}}}")).find_map(|word| {
@@ -217,11 +218,11 @@ fn mistyped(text: &str) -> Option<&'static str> {
     })
 }
 
-/// What runs may do as a person does.
+/// What runs may do as if they were a person.
 #[derive(Debug, Clone, PartialEq)]
 struct May(Vec<Act>);
 
-/// One of those.
+/// One of these acts.
 #[derive(Clone, Copy)]
 struct Allowed(Act);
 

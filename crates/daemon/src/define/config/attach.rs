@@ -1,4 +1,4 @@
-//! `[attach]`: what the program of a session may do to the terminal of whoever attaches to it.
+//! `[attach]`: what the program of a session may do to the terminal of an attached client.
 
 use super::reading::nearest;
 use super::value::Text;
@@ -7,7 +7,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt::{self, Formatter};
 
-/// What the table says.
+/// The keys of the table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Attach {
@@ -17,7 +17,7 @@ pub(super) struct Attach {
 
 const LIST: &str = "is a list of words in quotes, as in [\"title\", \"links\", \"clipboard\"]";
 
-/// All that is allowed: a list takes the place of the usual one.
+/// Everything that is allowed: a list replaces the default.
 fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Allow, D::Error> {
     struct Reading;
     impl<'de> Visitor<'de> for Reading {
@@ -38,7 +38,7 @@ fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Allow, D::Error> {
     from.deserialize_any(Reading)
 }
 
-/// One word that is known.
+/// One known word.
 struct Allowed(String);
 
 impl<'de> Deserialize<'de> for Allowed {

@@ -1,4 +1,4 @@
-//! How a file that declares sessions is read: as `config.toml` is, with values that are kept as they were written.
+//! Reads a file that declares sessions: like `config.toml`, but values are kept as written.
 
 use super::ConfigError;
 use super::node;
@@ -17,15 +17,15 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     node::read(text, root.get_ref())
 }
 
-/// A duration, as it was written.
+/// A duration, as written.
 #[derive(Debug)]
 pub(crate) struct SpanText(pub(crate) String);
 
-/// A number of bytes, as it was written.
+/// A number of bytes, as written.
 #[derive(Debug)]
 pub(crate) struct SizeText(pub(crate) String);
 
-/// An amount of money, as it was written.
+/// An amount of money, as written.
 #[derive(Debug)]
 pub(crate) struct MoneyText(pub(crate) String);
 

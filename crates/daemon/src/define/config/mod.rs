@@ -1,8 +1,8 @@
-//! `config.toml`: numbers for all, for an agent, for a session, and what agents are. What cannot be read is an
-//! error with its line.
+//! `config.toml`: settings for all, for an agent, for a session, and the agents themselves. What cannot be
+//! read is an error with its line.
 //!
-//! [`Config`] is the file as serde reads it, table by table; `node.rs` reads what `toml` has parsed into it and says what
-//! is wrong, `value.rs` is how values are written.
+//! [`Config`] is the file as serde reads it, table by table; `node.rs` reads what `toml` has parsed into it
+//! and says what is wrong, `value.rs` has the forms of values.
 
 mod accounts;
 mod agents;
@@ -39,7 +39,7 @@ use toml::de::DeTable;
 pub use tui::{ACTS, Colors, NOTIFY, Theme, Tui};
 use value::{Word, Words};
 
-/// Everything that the file says.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -85,21 +85,21 @@ pub struct ConfigError {
 /// Why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file is there and cannot be read.
+    /// The file exists and cannot be read.
     #[error("{} cannot be read", path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// It names programs that run as this user, and another one can write it.
+    /// It names programs that run as this user, and another user can write it.
     #[error("{} can be written by another user (it belongs to user {owner}, mode {bits:04o})", path.display())]
     NotOurs {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
         /// Its permission bits.
         bits: u32,
@@ -107,15 +107,15 @@ pub enum LoadError {
     /// Something in it is wrong.
     #[error("{}", path.display())]
     Wrong {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What and where.
+        /// The error and its line.
         #[source]
         source: ConfigError,
     },
 }
 
-/// Loads the configuration; a file that does not exist says nothing.
+/// Loads the configuration; a missing file counts as empty.
 ///
 /// # Errors
 /// The file cannot be read, or something in it is wrong.
@@ -139,7 +139,7 @@ fn read(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
     Ok((file.metadata()?, bytes))
 }
 
-/// Whether nobody but this user, or root, can have written it.
+/// Whether only this user or root can have written it.
 fn is_ours(facts: &Metadata) -> bool {
     let own = rustix::process::geteuid().as_raw();
     (facts.uid() == own || facts.uid() == 0) && facts.mode() & 0o022 == 0
@@ -162,7 +162,7 @@ impl Config {
         node::read(text, root.get_ref())
     }
 
-    /// The numbers of a session: those for all, then its agent's, then its own.
+    /// The settings of a session: those for all, then its agent's, then its own.
     #[must_use]
     pub fn settings(&self, agent: &str, session: &str) -> Settings {
         let mut settings = Settings::default();
@@ -179,12 +179,12 @@ impl Config {
         self.log.level.map_or(Level::default(), |word| word.0)
     }
 
-    /// What an account is called that would be called this without a name of its own.
+    /// The name of an account that would be called `made` without one from the file.
     pub(crate) fn account_name(&self, made: String) -> String {
         self.accounts.name(made)
     }
 
-    /// What an account is bounded by.
+    /// The bounds of an account.
     pub(crate) fn account_bounds(&self, name: &str) -> Bounds {
         self.accounts.bounds(name)
     }
@@ -194,26 +194,26 @@ impl Config {
         self.accounts.names().collect()
     }
 
-    /// How long what happened is kept.
+    /// How long history is kept.
     #[must_use]
     pub fn retention(&self) -> Retention {
         self.retention
     }
 
-    /// What a session's program may do to the terminal of whoever attaches.
+    /// What a session's program may do to the terminal of an attached client.
     #[must_use]
     pub fn attach(&self) -> Allow {
         self.attach.allow
     }
 
-    /// How the terminal UI is to be.
+    /// The settings of the terminal UI.
     #[must_use]
     pub fn tui(&self) -> Tui {
         self.tui.tui()
     }
 
-    /// What an agent's name stands for: what pinfold ships of it, and what the file says on top of that, key by key.
-    /// Nothing when neither says how to start it.
+    /// The preset of this name: what pinfold ships, and what the file says on top of that, key by key. `None`
+    /// if neither says how to start it.
     #[must_use]
     pub fn preset(&self, agent: &str) -> Option<Preset> {
         let own = self.agents.get(agent);
@@ -223,12 +223,12 @@ impl Config {
             (below, own) => below.or(own)?,
         };
         let preset = preset.preset();
-        // Any program can speak the agent client protocol: each session may name its own.
+        // Any program can speak the Agent Client Protocol: each session may name its own.
         let named_by_session = preset.protocol == Protocol::Acp;
         (preset.command.is_some() || named_by_session).then_some(preset)
     }
 
-    /// The preset of an agent whose program has this name, wherever it is.
+    /// The preset of the agent whose program has this name, in whatever folder.
     pub(crate) fn preset_of_program(&self, program: &str) -> Option<Preset> {
         let name = Path::new(program).file_name();
         let starts = |preset: &Preset| {
@@ -238,12 +238,12 @@ impl Config {
         self.presets().map(|(_, preset)| preset).find(starts)
     }
 
-    /// What the runs of an agent may do as a person does.
+    /// What the runs of an agent may do as if they were a person.
     pub(crate) fn may(&self, agent: &str) -> &[Act] {
         self.agents.get(agent).and_then(Agent::may).unwrap_or_default()
     }
 
-    /// Whether the runs of any agent may do something as a person does.
+    /// Whether the runs of any agent may do this as if they were a person.
     pub(crate) fn any_may(&self, act: Act) -> bool {
         self.agents.values().any(|agent| agent.may().is_some_and(|may| may.contains(&act)))
     }

@@ -1,7 +1,7 @@
-//! The text of a file as serde reads it: what is wrong is said as a person would say it, with the line that it stands in.
+//! Reads the text of a file with serde and words its errors for people, with the line.
 //!
-//! serde's own errors name types (`invalid type: integer, expected u32`) and lose the place of a key that is not known.
-//! So the tree that `toml` makes is read by a deserializer of ours, with an error of ours: what a type
+//! serde's own errors name types (`invalid type: integer, expected u32`) and lose the place of an unknown
+//! key. So the tree that `toml` makes is read by a deserializer of ours, with an error of ours: what a type
 //! [expects](serde::de::Visitor::expecting) is the end of a sentence that begins with its key.
 
 use super::ConfigError;
@@ -29,7 +29,7 @@ pub(super) struct Fault {
 
 #[derive(Debug)]
 enum Problem {
-    /// What the value of a key is, which its own is not.
+    /// What the value of a key should be.
     OfKey(String),
     /// A whole sentence.
     Said(String),
@@ -40,7 +40,7 @@ impl Fault {
         Fault { span: None, problem }
     }
 
-    /// It is in there; whoever knows its place more exactly has said so before.
+    /// Sets the place, unless a more exact one is known.
     fn at(mut self, span: &Range<usize>) -> Fault {
         self.span.get_or_insert_with(|| span.clone());
         self
@@ -85,7 +85,7 @@ impl de::Error for Fault {
         one_of(expected)
     }
 
-    /// A number of `[policy]` that stands outside of one is told its place.
+    /// A number of `[policy]` found outside that table is told where it belongs.
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
         let misplaced = expected.contains(&"policy") && super::policy::KEYS.contains(&field);
         let nearest = if misplaced { format!("policy.{field}") } else { nearest(field, expected).to_owned() };
@@ -93,10 +93,10 @@ impl de::Error for Fault {
     }
 }
 
-/// A value, and its key where it has one.
+/// A value, and its key if it has one.
 struct Node<'t, 'i> {
     value: &'t Spanned<DeValue<'i>>,
-    /// A table is where its key is: its own place may be that of its first row.
+    /// A table is at its key: its own span may be that of its first row.
     key: Option<&'t Spanned<DeString<'i>>>,
 }
 
@@ -155,7 +155,7 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
         self.deserialize_map(visitor)
     }
 
-    /// A word out of a few.
+    /// One of a few words.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,

@@ -1,4 +1,4 @@
-//! The numbers of `[policy]`: which keys there are, how each is written, and where its value goes.
+//! The numbers of `[policy]`: the keys, how each is written, and where its value goes.
 
 use super::value::{Count, Flag, Pace, Part, Size, Span, Word, Words};
 use pinfold_core::Policy;
@@ -7,33 +7,33 @@ use serde::Deserialize;
 use std::fmt::{self, Formatter};
 use std::time::Duration;
 
-/// The numbers of one session: the core's policy, and what only the shell goes by.
+/// The numbers of one session: the core's policy, and those that only the daemon uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// What the core decides by.
     pub policy: Policy,
     /// How often memory is read.
     pub memory_sample: Duration,
-    /// How long an HTTP hold may last; zero is for ever.
+    /// How long an HTTP hold may last; zero means forever.
     pub hold_limit: Duration,
-    /// So many bytes of text may wait in an inbox; zero is no limit.
+    /// How many bytes of text may be queued in an inbox; zero means no limit.
     pub inbox_limit: u64,
-    /// So many sessions there may be in all, archived ones too; zero is no limit.
+    /// How many sessions there may be in all, including archived ones; zero means no limit.
     pub session_limit: u32,
-    /// What becomes of callers that are confined.
+    /// How confined callers are treated.
     pub confined: Confined,
-    /// How many children a session may be given by its own runs.
+    /// How many children a session's own runs may create.
     pub child_limit: u32,
-    /// How many generations runs may make below a person's session.
+    /// How many levels of sessions runs may create below a person's session.
     pub child_depth: u32,
 }
 
-/// What becomes of callers that are confined.
+/// How confined callers are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confined {
-    /// They may start, change and end nothing.
+    /// They may not start, change or end anything.
     Refuse,
-    /// They count as if they were not confined.
+    /// They count as unconfined.
     Allow,
 }
 
@@ -82,13 +82,13 @@ impl From<Word<Confined>> for Confined {
     }
 }
 
-/// Makes the table: each key, how it is written, and which number of [`Settings`] it is.
+/// Makes the table: each key, how it is written, and which number of [`Settings`] it sets.
 macro_rules! numbers {
     ($($key:ident: $Written:ty => $($place:ident).+,)+) => {
         /// All keys.
         pub(super) const KEYS: &[&str] = &[$(stringify!($key)),+];
 
-        /// What one table of the file says; the rest is as it was below.
+        /// What one table of the file sets; everything else stays as it was.
         #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub(super) struct Changes {
@@ -96,7 +96,7 @@ macro_rules! numbers {
         }
 
         impl Changes {
-            /// The keys that it has.
+            /// The keys that are set.
             #[cfg(test)]
             pub(super) fn keys(&self) -> Vec<&'static str> {
                 let all = [$((stringify!($key), self.$key.is_some())),+];
@@ -105,13 +105,14 @@ macro_rules! numbers {
         }
 
         impl Settings {
-            /// Every key of `[policy]`, the type that reads its value, and the value here: what the reference is made from.
+            /// Every key of `[policy]`, the type that reads its value, and the value here: the reference is
+            /// made from this.
             #[must_use]
             pub fn rows(&self) -> Vec<(&'static str, &'static str, String)> {
                 vec![$((stringify!($key), stringify!($Written), format!("{:?}", self.$($place).+))),+]
             }
 
-            /// Takes over what a table of the file says.
+            /// Applies what a table of the file sets.
             pub(super) fn change(&mut self, changes: &Changes) {
                 $(if let Some(written) = changes.$key {
                     self.$($place).+ = written.into();

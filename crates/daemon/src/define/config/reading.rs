@@ -1,8 +1,8 @@
-//! The text of a file: where a thing stands, and what its writer may have meant.
+//! Guesses what the writer of a file meant.
 
 use super::ConfigError;
 
-/// The known word that takes the fewest changes.
+/// The known word that takes the fewest edits.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> &'a str {
     known.iter().min_by_key(|name| strsim::levenshtein(word, name)).copied().unwrap_or_default()
 }

@@ -1,30 +1,30 @@
-//! `[retention]`: how long what happened is kept, and how large the database may become.
+//! `[retention]`: how long history is kept, and how large the database may become.
 
 use super::value::{Text, wrong};
 use pinfold_api::units;
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
-/// A day.
+/// The length of a day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// For ever, or without a limit.
+/// Forever, or without a limit.
 const OFF: &str = "off";
 
-/// How long each is kept; nothing is for ever.
+/// How long each kind of record is kept; `None` means forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Events.
+    /// How long events are kept.
     #[serde(deserialize_with = "time")]
     pub events: Option<Duration>,
-    /// Runs that have ended.
+    /// How long ended runs are kept.
     #[serde(deserialize_with = "time")]
     pub runs: Option<Duration>,
-    /// Messages that are done.
+    /// How long done messages are kept.
     #[serde(deserialize_with = "time")]
     pub messages: Option<Duration>,
-    /// The bytes that the database may have; past them the oldest events and runs go.
+    /// The size limit of the database in bytes; beyond it the oldest events and runs are deleted.
     #[serde(deserialize_with = "size")]
     pub size: Option<u64>,
 }

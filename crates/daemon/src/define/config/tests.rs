@@ -1,4 +1,4 @@
-//! What the file may say, and what is said of what it may not.
+//! What the file may say, and the errors for what it may not.
 
 use super::policy::KEYS;
 use super::*;
@@ -47,7 +47,7 @@ fn an_empty_file_means_the_defaults() {
 
 #[test]
 fn every_key_of_the_documentation_is_known_and_set() {
-    // One of them fits each key, and is not its default.
+    // One of these fits each key and is not its default.
     let written = ["42", "\"42s\"", "\"42M\"", "0.42", "true", "false", "\"deny\"", "\"allow\""];
     for key in KEYS {
         let changes = |config: &Config| config.settings("command", "x") != Settings::default();
@@ -59,7 +59,7 @@ fn every_key_of_the_documentation_is_known_and_set() {
 
 const MAY_BE: &str = "`may` is a list of these: status, list, metrics, read, send, new, set, act, restore, purge, attach, answer, rm, backup, reload, down";
 
-/// A text, the line that is wrong with it, and what is said of it.
+/// A text, the wrong line in it, and the error.
 const WRONG: &[(&str, usize, &str)] = &[
     (
         "[policy]\n\ncrash_hard_limt = 5",

@@ -1,4 +1,4 @@
-//! `[tui]`: how the terminal UI looks, whether it takes the mouse, how it calls for a person, and its keys.
+//! `[tui]`: the look of the terminal UI, whether it takes the mouse, how it notifies a person, and its keys.
 
 use super::reading::nearest;
 use super::value::{Flag, Text, Word, Words};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
-/// What the table says.
+/// The keys of the table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Table {
@@ -18,18 +18,18 @@ pub(super) struct Table {
     keys: Keys,
 }
 
-/// How the terminal UI is to be.
+/// The settings of the terminal UI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tui {
     /// Whether it takes the mouse.
     pub mouse: bool,
     /// How many colours it uses.
     pub colors: Colors,
-    /// What it is read on.
+    /// The background it is read on.
     pub theme: Theme,
-    /// How it calls for a person: words of [`NOTIFY`].
+    /// How it notifies a person: words of [`NOTIFY`].
     pub notify: Vec<String>,
-    /// What is done by other keys than usual, by its word: words of [`ACTS`].
+    /// Keys that differ from the usual ones, by action: words of [`ACTS`].
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
@@ -41,23 +41,23 @@ pub enum Colors {
     Auto,
     /// None: bold, faint and reversed only.
     None,
-    /// The 16 that the terminal's own theme has.
+    /// The 16 of the terminal's own theme.
     Sixteen,
-    /// 256.
+    /// The palette of 256.
     Indexed,
-    /// All.
+    /// 24-bit colours.
     True,
 }
 
-/// What the UI is read on.
+/// The background the UI is read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Theme {
-    /// What `COLORFGBG` says; dark where it says nothing.
+    /// What `COLORFGBG` says; dark if it says nothing.
     #[default]
     Auto,
-    /// A dark ground.
+    /// A dark background.
     Dark,
-    /// A light ground.
+    /// A light background.
     Light,
 }
 
@@ -76,10 +76,10 @@ impl Words for Theme {
         &[("auto", Theme::Auto), ("dark", Theme::Dark), ("light", Theme::Light)];
 }
 
-/// The ways in which a terminal calls for a person.
+/// The ways in which a terminal notifies a person.
 pub const NOTIFY: [&str; 5] = ["bell", "title", "osc9", "osc777", "osc99"];
 
-/// What keys do, by the words of the file. The terminal UI has a test that these are its own.
+/// The actions of keys, by the words of the file. A test of the terminal UI checks that they are its own.
 pub const ACTS: [&str; 44] = [
     "down",
     "up",
@@ -128,7 +128,7 @@ pub const ACTS: [&str; 44] = [
 ];
 
 impl Table {
-    /// What the table says, with the usual where it says nothing.
+    /// The settings of the table, with the usual values for the rest.
     pub(super) fn tui(&self) -> Tui {
         let usual = || vec!["bell".to_owned(), "title".to_owned()];
         Tui {
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for Notify {
     }
 }
 
-/// Keys by what they do.
+/// Keys by action.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Keys(BTreeMap<String, Vec<String>>);
 
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
-/// A word of [`ACTS`]: read as a key of its own, so that a wrong one is found on its line.
+/// A word of [`ACTS`]: read as a key, so that a wrong one is found on its line.
 struct Act(String);
 
 impl<'de> Deserialize<'de> for Act {
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for OneOrMore {
     }
 }
 
-/// Reads texts; the words say what is expected.
+/// Reads texts; its own text says what is expected.
 struct List(&'static str);
 
 impl<'de> Visitor<'de> for List {

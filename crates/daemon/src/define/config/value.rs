@@ -1,4 +1,4 @@
-//! How values are written: each type says what it is where a file has something else.
+//! The forms of values: each type says what it expects if a file has something else.
 
 use crate::define::preset::of_word;
 use pinfold_api::units;
@@ -8,15 +8,15 @@ use std::fmt::{self, Formatter};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// A reading costs about 10 µs: at this pace one session alone takes 0.1 ms/s.
+/// A reading costs about 10 µs: at this interval one session alone takes 0.1 ms/s.
 const SHORTEST_PACE: Duration = Duration::from_millis(100);
 
-/// A value that is wrong although it is of the right kind.
+/// The error for a value of the right kind that is wrong.
 pub(super) fn wrong<E: Error>(found: &str, problem: &str) -> E {
     E::invalid_value(Unexpected::Str(found), &problem)
 }
 
-/// A number.
+/// A non-negative number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Count(pub(super) u32);
 
@@ -24,7 +24,7 @@ pub(super) struct Count(pub(super) u32);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Span(pub(super) Duration);
 
-/// A duration between two readings: nothing can be read all the time.
+/// An interval between two readings, which cannot be zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace(pub(super) Duration);
 
@@ -36,11 +36,11 @@ pub(super) struct Size(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Amount(pub(super) Money);
 
-/// A part of one.
+/// A fraction of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part(pub(super) f64);
 
-/// Yes or no.
+/// True or false.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Flag(pub(super) bool);
 
@@ -56,11 +56,11 @@ pub(super) struct Names(pub(super) Vec<String>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Word<T>(pub(super) T);
 
-/// What has a table of words.
+/// A type with a table of words.
 pub(super) trait Words: Copy + 'static {
     const WORDS: &'static [(&'static str, Self)];
 
-    /// What the value of its key is.
+    /// Writes what the value of its key should be.
     fn expecting(f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("is one of ")?;
         for (at, (word, _)) in Self::WORDS.iter().enumerate() {
@@ -211,7 +211,7 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
     }
 }
 
-/// Reads a text; where there is none, this is what its key is.
+/// Reads a text; its own text says what is expected.
 pub(super) struct Text(pub(super) &'static str);
 
 impl Visitor<'_> for Text {

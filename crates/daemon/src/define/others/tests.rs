@@ -5,13 +5,13 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A program that lives until it is dropped.
+/// A program that runs until it is dropped.
 struct Program(Child);
 
 impl Program {
     fn new() -> Program {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // It answers, so the kernel knows its command line by now.
+        // It answered, so the kernel knows its command line by now.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         Program(child)
@@ -122,13 +122,13 @@ fn a_program_behind_a_launcher_is_found_below_it() {
     say(&files, program.0.id(), "a", program.ticks());
     let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
     assert_eq!((said.session.as_deref(), said.does), (Some("a"), Some(Does::Working)));
-    // What the agent says itself comes first.
+    // The agent's own file comes first.
     say(&files, own, "b", started(own).unwrap().unwrap());
     let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
     assert_eq!(said.session.as_deref(), Some("b"));
 }
 
-/// The vendor's daemon as Claude Code's tells of itself.
+/// The vendor's daemon, with the files of Claude Code's.
 fn daemon(folder: &Path) -> VendorDaemon {
     let keys = pinfold_agents::preset::shipped("claude").unwrap().preset().vendor_daemon.unwrap();
     VendorDaemon { file: folder.join("lock"), roster: folder.join("roster"), keys }

@@ -7,20 +7,20 @@ use pinfold_store::Ulid;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// What they are made of.
+/// What the variables of a run are made from.
 pub(super) struct Given<'a> {
     pub(super) definition: &'a Definition,
-    /// What its agent's name stands for.
+    /// The preset of its agent.
     pub(super) preset: Option<&'a Preset>,
-    /// Where things live.
+    /// Variables that say where things are, such as the socket.
     pub(super) places: &'a [OsString],
     pub(super) watchdog: Duration,
     pub(super) terminal: bool,
-    /// What its telemetry is joined by.
+    /// The ids that link its telemetry to the run.
     pub(super) telemetry: Option<Telemetry>,
 }
 
-/// What the telemetry of an agent's own is joined by.
+/// The ids that link an agent's own telemetry to its run.
 pub(super) struct Telemetry {
     /// The name of its session.
     pub(super) session: String,
@@ -28,14 +28,15 @@ pub(super) struct Telemetry {
     pub(super) session_id: Ulid,
     /// The id of its run.
     pub(super) run: Ulid,
-    /// This machine.
+    /// The name of this machine.
     pub(super) host: String,
 }
 
-/// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
+/// Returns the variables of a run. As with systemd, the watchdog is given in microseconds. With a terminal,
+/// `TERM` is set.
 ///
-/// Where things live is told too, and what the preset sets, unless the session was made with another word on it. What the
-/// preset strips is told in no case.
+/// Variables that say where things are and those of the preset are included unless the session defines its
+/// own. What the preset strips is never included.
 pub(super) fn of(given: &Given<'_>) -> Vec<OsString> {
     let mut own = given.definition.env.all();
     if let Some(preset) = given.preset {
@@ -68,11 +69,11 @@ pub(super) fn of(given: &Given<'_>) -> Vec<OsString> {
     all
 }
 
-/// What a session that was made without a terminal takes its own for; every emulator of today understands it.
+/// `TERM` for sessions that were created without a terminal; every current emulator understands it.
 const USUAL_TERMINAL: &str = "xterm-256color";
 
 impl Telemetry {
-    /// What OpenTelemetry adds to everything that a process exports; what the session has of its own goes before.
+    /// The attributes that OpenTelemetry adds to everything a process exports; the session's own come first.
     fn attributes(&self, own: Option<&str>) -> String {
         let Telemetry { session, session_id, run, host } = self;
         let own = own.filter(|own| !own.is_empty()).map(|own| format!("{own},")).unwrap_or_default();
@@ -82,16 +83,16 @@ impl Telemetry {
         )
     }
 
-    /// The run is a trace of its own, in the session's span.
+    /// Each run is a trace of its own, within the session's span.
     fn traceparent(&self) -> String {
         let number = |id: Ulid| MessageId::from(id).0;
-        // The second half of an id is drawn, and never nothing.
+        // The second half of an id is random, and a span id must not be zero.
         let span = (number(self.session_id) & u128::from(u64::MAX)).max(1);
         format!("TRACEPARENT=00-{:032x}-{span:016x}-01", number(self.run))
     }
 }
 
-/// A value of an attribute: what would end it is written as its number.
+/// Percent-encodes the bytes that would end an attribute's value.
 fn escaped(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

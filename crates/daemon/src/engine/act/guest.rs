@@ -1,5 +1,5 @@
-//! Guests: the vendor's own terminal program beside a run, with the words, the variables and the directory that it would have in
-//! its place.
+//! Guests: the vendor's own terminal program beside a run, with the same arguments, variables and directory
+//! as if it had taken the run's place.
 
 use super::Engine;
 use crate::engine::session::Tracked;
@@ -11,7 +11,7 @@ use pinfold_shim::{Command, Guest, GuestReport, Rights, Start};
 use pinfold_store::SessionId;
 use tracing::warn;
 
-/// What a guest is not told: nothing of it is watched.
+/// A guest gets no watchdog: it is not monitored.
 const WATCHDOG: &[u8] = b"WATCHDOG_USEC=";
 
 impl Engine {
@@ -43,7 +43,8 @@ impl Engine {
         self.of_run(id, run, RunEvent::Guest { guest, event });
     }
 
-    /// What a shim says of a guest. Whoever had its terminal is not attached any more when it has ended.
+    /// Handles a shim's report about a guest. When the guest ends, the clients on its terminal are no longer
+    /// attached.
     pub(in crate::engine) fn guest_said(&mut self, id: SessionId, report: GuestReport) {
         let (run, guest, event) = match report {
             GuestReport::Started { run, guest, pid } => (run, guest, GuestEvent::Started { pid }),
@@ -63,7 +64,7 @@ impl Engine {
         self.of_run(id, run, RunEvent::Guest { guest, event });
     }
 
-    /// Why a terminal program could not be started, in words.
+    /// Why a terminal program could not be started, as text.
     fn no_program(&self, tracked: &Tracked, why: pinfold_shim::StartFailure) -> String {
         match self.why_not_started(tracked, &self.as_known(tracked).interactive, why) {
             StartFailure::Hopeless(cause) => cause.to_string(),
@@ -73,7 +74,7 @@ impl Engine {
     }
 }
 
-/// What would be started in place of a run, as a guest of it.
+/// Turns the start of a takeover into that of a guest.
 fn beside(number: u64, start: Start) -> Guest {
     let Start { run, run_id, arguments, mut environment, directory, socket, joins, .. } = start;
     environment.retain(|entry| !entry.as_encoded_bytes().starts_with(WATCHDOG));

@@ -1,5 +1,6 @@
-//! What is looked at before each start of some agents: the vendor's own file of the session says with which words it is begun, and
-//! a program of the vendor's that pinfold did not start may have it. Both are met with the session's own locks taken.
+//! Checks before each start of some agents: the vendor's own file of the session decides which arguments to
+//! use, and a program that pinfold did not start may be using the session. Both are checked with the
+//! session's own locks held.
 
 use crate::define::before_start::{BeforeStart, Found};
 use crate::define::id_files::Outsider;
@@ -14,7 +15,7 @@ use pinfold_store::SessionId;
 use tracing::info;
 
 impl Engine {
-    /// What has to be looked at before a run of a session is started, if anything.
+    /// What has to be checked before a run of a session starts, if anything.
     pub(super) fn sought(&self, id: SessionId) -> Option<BeforeStart> {
         let tracked = self.sessions.get(&id)?;
         let preset = self.config.preset(&tracked.definition.agent)?;
@@ -51,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// A program that pinfold did not start has the vendor session: it is let have it, and waited for.
+    /// A program that pinfold did not start has the vendor session: the session waits until it is gone.
     fn yields_to_outsider(&mut self, id: SessionId, run: RunNumber, others: Others, outsider: Outsider) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let resource = self.as_known(tracked).vendor_lock().map(|resource| resource.to_string());
@@ -69,7 +70,7 @@ impl Engine {
 }
 
 impl Outsider {
-    /// As people are told of whoever holds something.
+    /// This outsider as a holder, in the form people are shown.
     pub(crate) fn seen(&self, resource: String) -> HolderSeen {
         let command = Some(self.command.clone()).filter(|command| !command.is_empty());
         HolderSeen { resource, pid: Some(self.pid), command, session: None, since: None }

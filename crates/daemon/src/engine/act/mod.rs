@@ -1,4 +1,5 @@
-//! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
+//! Performs the actions that the core asks for. Nothing here blocks: whatever may take time runs on a thread
+//! and reports back as an input.
 
 mod environment;
 mod guest;
@@ -79,7 +80,7 @@ impl Engine {
     fn reserve(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         match std::mem::replace(&mut tracked.reservation, Reservation::UnderWay(run)) {
-            // An earlier run's locks are this one's: they are the session's.
+            // The locks belong to the session, so an earlier run's locks serve this one too.
             Reservation::Taken(held) => {
                 tracked.reservation = Reservation::Taken(held);
                 return self.of_run(id, run, RunEvent::Reserved);
@@ -87,7 +88,7 @@ impl Engine {
             Reservation::UnderWay(_) | Reservation::Unwanted => return,
             Reservation::Nothing | Reservation::Behind => {}
         }
-        // Our own shim is no stranger who holds the lock: it goes first.
+        // Our own shim is not a foreign holder of the lock: dismiss it first.
         if let Some(shim) = &mut tracked.shim {
             tracked.reservation = Reservation::Behind;
             return shim.dismiss();
@@ -133,7 +134,7 @@ impl Engine {
         self.happened(id, &Event::Run { run, event }, &Facts::default(), None);
     }
 
-    /// Starts a run, on what its vendor has of the session.
+    /// Starts a run, with the command that fits what the vendor has of the session.
     fn spawn_on(&mut self, id: SessionId, run: RunNumber, purpose: Purpose, transcript: Option<Transcript>) {
         let Some(start) = self.start_of(id, run, purpose, transcript) else { return };
         if let Some(refused) = self.has_no_prompt(id, run, &start) {
@@ -147,7 +148,7 @@ impl Engine {
             Reservation::Taken(held) => held,
             Reservation::Nothing | Reservation::Behind | Reservation::UnderWay(_) | Reservation::Unwanted => {
                 return match tracked.shim.as_mut().filter(|shim| !shim.leaving) {
-                    // One that is older than tapes, or than guests, goes, and another one is taken.
+                    // A shim that predates tapes or guests is dismissed, and a new one started.
                     Some(shim) if needs_tape && !shim.can.tape || needs_guest && !shim.can.guest => {
                         shim.dismiss();
                         self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
@@ -165,7 +166,7 @@ impl Engine {
         self.ports.shims.open(birth, held, Box::new(up));
     }
 
-    /// How the agent of a run is spoken to is what was defined when it was started.
+    /// Keeps the way of talking to a run's agent as it was defined when the run started.
     pub(super) fn note_speech(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let spoken = (tracked.definition.input, tracked.definition.turns);
@@ -174,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// What a session is, on the conversation of its vendor's that is known by now.
+    /// The definition of a session, with the vendor conversation known by now.
     pub(in crate::engine) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
         let definition = &*tracked.definition;
         let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.as_str());
@@ -261,7 +262,7 @@ impl Engine {
         }))
     }
 
-    /// What the telemetry of a run is joined by.
+    /// The ids that link a run's telemetry to it.
     fn telemetry_of(&self, tracked: &Tracked, run: RunNumber) -> Option<environment::Telemetry> {
         let (session, session_id) = (tracked.name.clone(), tracked.id.0);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -307,7 +308,7 @@ impl Engine {
         self.happened(id, &crate::ports::locks::HOLDER_GONE, &Facts::default(), None);
     }
 
-    /// Why a start failed, in the core's words.
+    /// Why a start failed, as the core expresses it.
     pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
         let Some(tracked) = self.sessions.get(&id) else { return StartFailure::ShimGone };
         let terminal =
@@ -317,7 +318,7 @@ impl Engine {
         self.why_not_started(tracked, words, failure)
     }
 
-    /// The same of a program with these words.
+    /// The same for a program with these arguments.
     fn why_not_started(
         &self,
         tracked: &Tracked,
@@ -332,7 +333,7 @@ impl Engine {
         StartFailure::Hopeless(match failure {
             Said::ProgramMissing => CannotStart::ProgramMissing { program },
             Said::NotExecutable { errno: ENOENT } => {
-                // The kernel has just read the same few bytes.
+                // The kernel has just read the same bytes.
                 let interpreter = tracked.definition.interpreter_of(&program);
                 CannotStart::InterpreterMissing { program, interpreter }
             }
@@ -351,7 +352,7 @@ impl Engine {
     }
 }
 
-/// What the kernel means by a number, in its own words.
+/// The kernel's own text for an error number.
 fn said(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()

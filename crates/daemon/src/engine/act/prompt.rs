@@ -1,4 +1,5 @@
-//! Agents that are told their message on the command line: a run is for one message, which is known when it starts.
+//! Agents that get their message on the command line: a run is for one message, which is known when it
+//! starts.
 
 use crate::define::preset::PROMPT;
 use crate::engine::Engine;
@@ -10,12 +11,13 @@ use pinfold_shim::Start;
 use pinfold_store::SessionId;
 
 impl Engine {
-    /// Whether the agent of a session is told its message on the command line.
+    /// Whether the agent of a session gets its message on the command line.
     pub(super) fn is_told_by_argument(&self, id: SessionId) -> bool {
         self.sessions.get(&id).is_some_and(|tracked| tracked.definition.is_told_by_argument())
     }
 
-    /// The words of a command with the message in them that the next run is for; as they are where there is none.
+    /// Puts the message that the next run is for into the words of a command; without a message they stay as
+    /// they are.
     pub(super) fn with_prompt(&self, tracked: &Tracked, words: &[String]) -> Vec<String> {
         let told = tracked.definition.is_told_by_argument();
         let next = tracked.session.inbox().next_waiting().filter(|_| told);
@@ -35,7 +37,7 @@ impl Engine {
         Some(prompt_text(&prompt))
     }
 
-    /// Notes the message that a run is started for; what is said where it needs one and there is none.
+    /// Notes the message that a run is started for; returns a refusal if the run needs one and there is none.
     pub(super) fn has_no_prompt(
         &mut self,
         id: SessionId,
@@ -48,7 +50,7 @@ impl Engine {
         }
         let next = tracked.session.inbox().next_waiting();
         if let Some(taping) = tracked.live(run).and_then(|run| run.taping.as_deref_mut()) {
-            // The one that it was decided for may have been cancelled meanwhile.
+            // The message it was decided for may have been cancelled meanwhile.
             taping.fold.prompts(next);
         }
         let text = "its agent runs once for each message, and none is queued".to_owned();

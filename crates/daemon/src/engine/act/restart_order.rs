@@ -1,4 +1,5 @@
-//! Which decisions come down to one order for a shim that is there: it goes with the commit.
+//! Finds the decisions that amount to one order for a shim that is already there: that order is sent with the
+//! commit.
 
 use crate::engine::Engine;
 use crate::engine::session::Reservation;
@@ -8,8 +9,9 @@ use pinfold_core::{Action, Decision, RunNumber};
 use pinfold_store::SessionId;
 
 impl Engine {
-    /// The order that this decision comes down to, if it is nothing else: a run under the shim of the last one. Then a
-    /// restart need not wait until the loop has heard that the decision is durable. What was decided before is done.
+    /// Returns the order if the decision amounts to exactly one: a run under the shim of the last one. Such a
+    /// restart need not wait until the loop has heard that the decision is durable. Requires that earlier
+    /// decisions have been carried out.
     pub(in crate::engine) fn order(
         &mut self,
         id: SessionId,

@@ -1,4 +1,4 @@
-//! Agents that listen at a socket of their session, so that the vendor's own terminal program can join them.
+//! Agents that listen on a socket of their session, so that the vendor's own terminal program can join them.
 
 use crate::define::preset::SOCKET;
 use crate::engine::Engine;
@@ -6,17 +6,18 @@ use pinfold_shim::bridge::BRIDGE;
 use pinfold_store::SessionId;
 use std::ffi::OsString;
 
-/// How a process of a run is spoken to.
+/// How pinfold talks to a process of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Speaks {
     /// The shim writes and reads its lines.
     Lines,
-    /// By its own terminal or not at all.
+    /// Not at all, or only through its own terminal.
     ByItself,
 }
 
 impl Engine {
-    /// The words of a command with the socket of this session in them. One that listens there has its lines brought to it by a bridge.
+    /// Puts the socket of this session into the words of a command. A bridge carries the lines of an agent
+    /// that listens there.
     pub(in crate::engine) fn with_socket(
         &self,
         id: SessionId,

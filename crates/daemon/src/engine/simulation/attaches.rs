@@ -1,4 +1,4 @@
-//! Attach through the loop, step by step: what is decided, who is told what, and when.
+//! Attach through the loop, step by step: what is decided, which client is told what, and when.
 
 use super::case::Case;
 use super::ground::Ground;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 const ONE: ConsumerId = ConsumerId(1_001);
 const OTHER: ConsumerId = ConsumerId(1_002);
 
-/// Whoever waits to hear whether they are attached.
+/// The answer to an attach.
 type Answered = oneshot::Receiver<Result<Attached, NotAttached>>;
 
 /// A session that always runs and can be taken over, in its first run.
@@ -44,7 +44,7 @@ fn take_all(case: &mut Case) {
     while case.take(0).unwrap() {}
 }
 
-/// Everything becomes durable and is heard of, and no thread of the pool and no shim does anything.
+/// Everything becomes durable and is heard of, while no pool thread and no shim acts.
 fn settle(case: &mut Case) {
     take_all(case);
     while case.perform_commit().unwrap() {
@@ -64,7 +64,7 @@ fn ask(case: &mut Case, attach: Attach) -> Answered {
     answered
 }
 
-/// Attaches, and says how that stands from then on.
+/// Attaches, and returns how that stands from then on.
 fn attach(case: &mut Case, attach: Attach) -> Standings {
     let mut answered = ask(case, attach);
     settle(case);
@@ -88,14 +88,14 @@ fn waits(standings: &Standings) -> bool {
     matches!(&*standings.borrow(), Some(Standing::Waits(_)))
 }
 
-/// The grace of a run that was told to stop passes.
+/// Lets the grace of a run that was told to stop pass.
 fn grace_passes(case: &mut Case) {
     work_off(case);
     case.play(Step::Common(Common::Pass(60_000))).unwrap();
     work_off(case);
 }
 
-/// Has shims, threads and time go on one by one until something is so.
+/// Lets shims, threads and time advance one by one until the condition holds.
 fn until(case: &mut Case, so: impl Fn(&Case) -> bool) {
     for _ in 0..200 {
         if so(case) {

@@ -1,4 +1,4 @@
-//! One case: a machine, a disk, and a daemon that may be dead. The daemon is the one that ships.
+//! One case: a machine, a disk, and a daemon that may be dead. The daemon's code is the one that ships.
 
 use super::check::{Checker, Violation};
 use super::ground::Ground;
@@ -37,9 +37,9 @@ pub(super) struct Case {
     pub(super) contradicts: bool,
     /// The disk takes nothing.
     pub(super) held_up: bool,
-    /// Batches that were ordered and done, of all daemons.
+    /// How many ordered batches are done, over all daemons.
     pub(super) done: u64,
-    /// Requests that want to see all sessions: whether one was not looked at yet when they did.
+    /// Reads of all sessions: whether recovery had not looked at one of them yet.
     pub(super) looks: Vec<std::sync::mpsc::Receiver<bool>>,
     noted: bool,
 }
@@ -50,23 +50,23 @@ pub(super) struct Daemon {
     pub(super) journal: StoreJournal,
     inputs: UnboundedReceiver<Input>,
     pub(super) pending: [VecDeque<Input>; SESSIONS],
-    /// What shims said, for those who say it again.
+    /// Reports of shims, kept to be repeated.
     pub(super) said: [Vec<(LinkNumber, Report)>; SESSIONS],
     /// Answers that are due once their question was taken, in the order of the questions.
     pub(super) asked: [VecDeque<oneshot::Receiver<Result<Answer, WhyNot>>>; SESSIONS],
     pub(super) waiting: Vec<Waiting>,
 }
 
-/// Somebody who waits for an answer.
+/// A client that waits for an answer.
 pub(super) struct Waiting {
     session: usize,
     answer: oneshot::Receiver<Result<Answer, WhyNot>>,
-    /// How many batches must be done before; nothing where that is not known.
+    /// How many batches must be done first; `None` if that is not known.
     after: Option<u64>,
 }
 
 impl Case {
-    /// A case; `noted` where stops may have to be written down beside the store.
+    /// Makes a case; `noted` if stops may have to be written down beside the store.
     pub(super) fn new(ground: &Rc<Ground>, noted: bool) -> Result<Case, Violation> {
         let room =
             Room { boot: 1_000, awake: 1_000, wall: 1_700_000_000_000, next_pid: 100, ..Room::default() };
@@ -123,7 +123,7 @@ impl Case {
         self.generation += 1;
         let mut batch = Batch::new();
         batch.daemon_started(self.generation, "boot");
-        // A store that is opened anew knows nothing of batches that it refused.
+        // A newly opened store knows nothing of batches that it refused.
         self.ids.iter().for_each(|id| batch.reloaded(*id));
         self.disk.commit(batch).wait().expect("a generation that grows is taken");
         let (handle, inputs) = Handle::new();
@@ -178,7 +178,7 @@ impl Case {
         }
     }
 
-    /// What is on disk is what its durable decisions made of it.
+    /// Checks that the disk has what the durable decisions made of it.
     fn loaded(&self, reader: &pinfold_store::Reader) -> Result<(), Violation> {
         for (session, id) in self.ids.iter().enumerate() {
             let Ok(Some(Loaded::Whole(read))) = reader.session(*id) else {
@@ -191,7 +191,7 @@ impl Case {
         Ok(())
     }
 
-    /// kill -9: nothing of it is left but what is on disk, and what shims have read or are about to read.
+    /// kill -9: only what is on disk remains, and what shims have read or are about to read.
     pub(super) fn kill_daemon(&mut self) {
         let dead = self.daemon.take();
         let mut machine = self.shared.lock();
@@ -214,14 +214,14 @@ impl Case {
         self.decisions.forget();
     }
 
-    /// Puts something into the queue of a session, as if it came from outside.
+    /// Queues an input for a session, as if it came from outside.
     pub(super) fn tell(&mut self, session: usize, input: Input) {
         if let Some(daemon) = &mut self.daemon {
             daemon.pending[session].push_back(input);
         }
     }
 
-    /// Brings what was told to the loop into the queues of the sessions.
+    /// Moves what the loop was told into the queues of the sessions.
     pub(super) fn collect(&mut self) {
         let ids = &self.ids;
         let Some(daemon) = &mut self.daemon else { return };
@@ -231,7 +231,7 @@ impl Case {
         }
     }
 
-    /// The loop takes the next input of a session.
+    /// Lets the loop take the next input of a session.
     pub(super) fn take(&mut self, session: usize) -> Result<bool, Violation> {
         self.collect();
         let Some(daemon) = &mut self.daemon else { return Ok(false) };
@@ -246,7 +246,7 @@ impl Case {
         let early = daemon.engine.early.contains_key(&id) || !daemon.engine.sessions.contains_key(&id);
         let before = self.shared.lock().ordered;
         daemon.engine.take_one(input);
-        // What follows for others of its account is not what it waits for.
+        // The client does not wait for what follows for others of its account.
         let ordered = self.shared.lock().ordered;
         daemon.engine.settle_accounts();
         if let Some(answer) = answer {
@@ -263,7 +263,7 @@ impl Case {
         self.after_a_turn()
     }
 
-    /// What holds whenever the loop is about to wait.
+    /// Checks what must hold whenever the loop is about to wait.
     pub(super) fn after_a_turn(&mut self) -> Result<(), Violation> {
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
         daemon.engine.remove_what_rests();
@@ -280,7 +280,8 @@ impl Case {
         Ok(())
     }
 
-    /// Nobody hears that something is so before it is durable; and everybody hears of his own.
+    /// Checks that no client is told of something before it is durable, and that every client gets its own
+    /// answer.
     fn judge_answers(&mut self) -> Result<(), Violation> {
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
         if daemon.waiting.is_empty() {
@@ -294,7 +295,8 @@ impl Case {
             match waiting.answer.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => left.push(waiting),
                 Ok(Err(_)) => {}
-                // What cannot be recorded is refused at the door, and so is what is asked of a session that is left alone.
+                // What cannot be recorded is refused on arrival, and so are requests to a session that is set
+                // aside.
                 Err(oneshot::error::TryRecvError::Closed)
                     if held_up || !daemon.engine.sessions.contains_key(&ids[waiting.session]) => {}
                 Err(oneshot::error::TryRecvError::Closed) => {
@@ -328,13 +330,13 @@ impl Case {
         Ok(())
     }
 
-    /// A decision has come true.
+    /// Checks a decision that has taken effect.
     pub(super) fn judge(&mut self, session: usize, decided: &Witnessed) -> Result<(), Violation> {
         let Witnessed { before, event, decision, after, now, .. } = decided;
         self.checker.decision(session, before, event, decision, after, *now)
     }
 
-    /// A batch of a decision is durable.
+    /// The batch of a decision is durable.
     pub(super) fn recorded(&mut self, session: usize) -> Result<(), Violation> {
         self.judge_what_needs_no_record(session)?;
         let Some(decided) = self.decisions.next_recorded(session) else {
@@ -345,13 +347,13 @@ impl Case {
         self.judge_what_needs_no_record(session)
     }
 
-    /// Whoever asked and gets no answer, with nothing left that could bring one.
+    /// How many clients still lack an answer when nothing is left that could bring one.
     pub(super) fn unanswered(&self) -> usize {
         self.daemon.as_ref().map_or(0, |daemon| daemon.waiting.len())
     }
 }
 
-/// What a session is; variants differ in mode and numbers.
+/// The definition of a session; variants differ in mode and numbers.
 pub(super) fn definition(session: usize, variant: u8) -> Definition {
     let mode = match (session + usize::from(variant)) % 4 {
         0 => "always",
@@ -424,7 +426,7 @@ fn asks(input: &Input) -> bool {
     matches!(input, Input::Happened { reply: Some(_), .. } | Input::Post { .. })
 }
 
-/// What a shim may say twice.
+/// Whether a shim may send this report twice.
 fn repeats(report: &Report) -> bool {
     matches!(
         report,
@@ -436,8 +438,8 @@ fn repeats(report: &Report) -> bool {
     )
 }
 
-/// What may be decided of a session before recovery has looked at it: what its shim wrote down of a turn, what was found,
-/// what the configuration says of it, and the time, which only a stop that was noted can be waiting for.
+/// What may be decided of a session before recovery has looked at it: what its shim recorded of a turn, what
+/// was found, what the configuration says, and the time, for which only a noted stop can be waiting.
 pub(super) fn may_be_early(event: &Event) -> bool {
     matches!(
         event,

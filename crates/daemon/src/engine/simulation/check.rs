@@ -10,23 +10,23 @@ use pinfold_core::{Action, Change, Decision, Event, MessageId, Mode, Now, RunNum
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A promise that was broken, in words.
+/// A broken promise, as text.
 pub(crate) type Violation = String;
 
 #[derive(Default)]
 pub(crate) struct Checker {
-    /// The starts that locks were asked for.
+    /// The starts for which locks were requested.
     asked: BTreeSet<(usize, RunNumber)>,
     started: BTreeSet<(usize, RunNumber)>,
     exited: BTreeSet<(usize, RunNumber)>,
     pub(crate) messages: BTreeMap<MessageId, (usize, Fate)>,
     /// Messages in the order in which they were queued: ids follow the wall clock, which jumps.
     queued: BTreeMap<MessageId, u64>,
-    /// What each dedupe key of a session stands for.
+    /// The message of each dedupe key of a session.
     keys: BTreeMap<(usize, String), MessageId>,
     first_deliveries: [Vec<MessageId>; SESSIONS],
     answered: BTreeSet<MessageId>,
-    /// A retried message stands at the end of the queue again.
+    /// Retried messages, which are at the end of the queue again.
     retried: BTreeSet<MessageId>,
     /// Crash-limit warnings since the streak last began.
     warned: [u32; SESSIONS],
@@ -72,7 +72,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What is on disk is what the daemon knows, but for what dies with it.
+    /// The disk has what the daemon knows, except what dies with it.
     pub(crate) fn disk(&self, disk: &Session, memory: &Session) -> Result<(), Violation> {
         ensure(*disk == memory.as_stored(), || format!("disk and memory differ:\n{disk:?}\n{memory:?}"))
     }
@@ -84,7 +84,7 @@ impl Checker {
         }
     }
 
-    /// Something that was seen while an action was performed.
+    /// Reports something seen while an action was performed.
     pub(crate) fn complain(&mut self, violation: Violation) {
         self.complaint = Some(violation);
     }
@@ -132,7 +132,7 @@ impl Checker {
         self.warnings(at, before, decision, after).map_err(|what| told(&what))
     }
 
-    /// A number stands for one start: what is said of it twice is not about the next one.
+    /// A number stands for one start: a repeated report is never about the next one.
     fn numbers(&mut self, at: usize, decision: &Decision) -> Result<(), Violation> {
         for action in &decision.actions {
             if let Action::Reserve { run, .. } = action {
@@ -335,7 +335,7 @@ fn waits_keep_their_word(
     ensure(!(failed && waits), || "failed and waiting at once".into())
 }
 
-/// No run without a reason; none while the daemon goes down; hopeless is never restarted.
+/// No run without a reason; none while the daemon goes down; a hopeless session is never restarted.
 fn starts_need_a_reason(
     _: &Session,
     event: &Event,
@@ -359,7 +359,7 @@ fn starts_need_a_reason(
     Ok(())
 }
 
-/// What we asked for touches no counter; contention is never a crash.
+/// Ends that we asked for change no counter; contention is never a crash.
 fn asked_ends_are_free(
     before: &Session,
     event: &Event,
@@ -387,7 +387,7 @@ fn asked_ends_are_free(
     Ok(())
 }
 
-/// A start that was refused charges no crash, is no run, and has no end.
+/// A refused start counts as no crash, is not a run, and has no end.
 fn refused_starts_are_free(
     before: &Session,
     event: &Event,
@@ -424,7 +424,8 @@ fn last_exit_is_the_last_exit(
     }
 }
 
-/// A guest belongs to the run that lives, there is one at most, and its coming and going changes nothing of the run.
+/// A guest belongs to the live run, there is at most one, and it changes nothing of the run by coming and
+/// going.
 fn guests_disturb_nobody(
     before: &Session,
     event: &Event,
@@ -449,7 +450,7 @@ fn guests_disturb_nobody(
     ensure(!decision.actions.iter().any(ends), || "a guest ended the run beside it".into())
 }
 
-/// No turn is begun while the account of a session is held, or its budget is spent.
+/// No turn begins while the account of a session is held, or its budget is spent.
 fn held_sessions_get_no_turn(
     _: &Session,
     _: &Event,

@@ -1,4 +1,4 @@
-//! Single journeys through the loop, step by step: what is on the wire, and when.
+//! Single paths through the loop, step by step: what is on the wire, and when.
 
 use super::case::Case;
 use super::ground::Ground;
@@ -36,7 +36,7 @@ fn take_all(case: &mut Case) {
     while case.take(0).unwrap() {}
 }
 
-/// Everything that was decided is durable, and the loop has heard of it.
+/// Makes everything decided durable and known to the loop.
 fn settle(case: &mut Case) {
     take_all(case);
     while case.perform_commit().unwrap() {
@@ -44,7 +44,7 @@ fn settle(case: &mut Case) {
     }
 }
 
-/// What the shim has before it: ends that are stored, and runs to start.
+/// What the shim has yet to read: acknowledged ends, and runs to start.
 fn on_the_wire(case: &Case) -> Vec<String> {
     let machine = case.shared.lock();
     let commands = machine.links[0].iter().flat_map(|link| &link.commands);

@@ -1,14 +1,16 @@
-//! What all cases stand on: a home on disk for the few files that the loop reads itself, and the numbers of policies.
+//! What all cases share: a home on disk for the few files that the loop reads itself, and the numbers of
+//! policies.
 
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::ports::locks::Folders;
 use std::path::Path;
 
-/// So many sets of numbers there are.
+/// How many sets of numbers there are.
 pub(super) const VARIANTS: u8 = 30;
 
-/// Few, so that cases get to the end of them. All sets have the same: one that has fewer would make what is under way too many.
+/// Few, so that cases reach the limit. The same in all sets: a set with fewer would put turns under way over
+/// it.
 const MESSAGE_TRIES: u32 = 2;
 
 pub(super) struct Ground {
@@ -20,7 +22,7 @@ pub(super) struct Ground {
 
 impl Ground {
     pub(super) fn new() -> Ground {
-        // Files that are only read back by the next daemon need no disk.
+        // Files that only the next daemon reads back need no disk.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let folder = folder.expect("a folder");
@@ -38,7 +40,7 @@ impl Ground {
         Ground { folders, config: Config::parse(&numbers()).expect("a configuration"), home, _folder: folder }
     }
 
-    /// Every case begins with a disk of its own.
+    /// Gives the case an empty disk.
     pub(super) fn sweep(&self) {
         _ = std::fs::remove_file(self.home.stops());
         _ = std::fs::remove_dir_all(self.home.state.join("sessions"));

@@ -1,4 +1,5 @@
-//! The virtual machine: the room of the core's simulation, and everything that was ordered of it and is not done yet.
+//! The virtual machine: the room of the core's simulation, and everything that was ordered and is not done
+//! yet.
 
 use super::check::Violation;
 use super::nursery::Trouble;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-/// All of it, shared by the ports of the daemon that lives.
+/// The machine, shared by the ports of the live daemon.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Machine>>);
 
@@ -38,27 +39,27 @@ impl Shared {
 
 pub(super) struct Machine {
     pub(super) room: Room,
-    /// Where the clock of graces began.
+    /// When the clock of graces began.
     pub(super) began: Instant,
     pub(super) jobs: [VecDeque<Job>; SESSIONS],
-    /// What the store's thread has before it, in order.
+    /// What the store's thread has yet to do, in order.
     pub(super) commits: VecDeque<Commit>,
     pub(super) reminders: Vec<(Instant, Then<()>)>,
     pub(super) waiters: [Option<Waiter>; SESSIONS],
     pub(super) links: [Option<Link>; SESSIONS],
-    /// Connections that have ended, with words that nobody has read yet. Each is read by a task of its own: those words
-    /// come whenever they come, also after the first of a new connection.
+    /// Links that have ended, with reports that were not read yet. Each is read by a task of its own, so
+    /// those reports may arrive at any time, even after the first of a new link.
     pub(super) fading: Vec<(usize, Link)>,
     pub(super) alarm: Option<Boot>,
-    /// The files of turns.
+    /// The turn files.
     pub(super) turns: [Option<Turn>; SESSIONS],
-    /// Starts that came to nothing, as the records have them.
+    /// Failed starts, as the records have them.
     pub(super) failures: [BTreeMap<RunNumber, StartFailure>; SESSIONS],
-    /// What is wrong with the next birth of each session.
+    /// What will go wrong with the next birth in each session.
     pub(super) births: [Option<Trouble>; SESSIONS],
-    /// How many processes have copies of a session's locks that are no shims yet.
+    /// How many processes have copies of a session's locks and are not shims yet.
     pub(super) unborn: [u32; SESSIONS],
-    /// A promise that was broken in a port.
+    /// A promise broken in a port.
     pub(super) wrong: Option<Violation>,
     /// The socket of this session's shim was removed.
     pub(super) socket_removed: [bool; SESSIONS],
@@ -69,7 +70,7 @@ pub(super) struct Machine {
     pub(super) confirmed: Vec<(usize, RunNumber)>,
     /// The runs whose memory is watched.
     pub(super) watched: BTreeSet<(usize, RunNumber)>,
-    /// The latest of all ids.
+    /// The latest id drawn.
     pub(super) drawn: u128,
     /// How many batches were ordered.
     pub(super) ordered: u64,
@@ -77,7 +78,7 @@ pub(super) struct Machine {
     pub(super) ids: Vec<SessionId>,
 }
 
-/// Something that a thread of the pool is to do.
+/// A job for a pool thread.
 pub(super) enum Job {
     Reserve(Then<Result<Box<dyn Held>, Refused>>),
     Open(Box<Birth>, Box<dyn Held>, Then<Result<Box<ShimUp>, StartRefused>>),
@@ -95,7 +96,7 @@ pub(super) struct Commit {
     pub(super) then: Then<Outcome>,
 }
 
-/// Somebody who waits for the locks of a session.
+/// A wait for the locks of a session.
 pub(super) struct Waiter {
     pub(super) cancelled: Arc<AtomicBool>,
     pub(super) then: Then<()>,
@@ -109,16 +110,16 @@ impl Waiting for Cancelled {
     }
 }
 
-/// A connection, as a shim has it.
+/// A link, as a shim has it.
 pub(super) struct Link {
-    /// It is open as long as the daemon has something of it.
+    /// Open as long as the daemon holds a part of it.
     pub(super) open: Weak<()>,
     pub(super) hear: Option<Hear>,
-    /// What was said and is not heard yet.
+    /// Reports not heard yet.
     pub(super) unheard: VecDeque<Option<Report>>,
-    /// What the daemon said, and the shim has not read.
+    /// Commands of the daemon that the shim has not read.
     pub(super) commands: VecDeque<Command>,
-    /// It was told to leave.
+    /// The shim was told to leave.
     pub(super) dismissed: bool,
 }
 
@@ -150,12 +151,12 @@ impl Machine {
         }
     }
 
-    /// Whether a daemon is connected with the session's shim.
+    /// Whether a daemon is connected to the session's shim.
     pub(super) fn connected(&self, session: usize) -> bool {
         self.links[session].as_ref().is_some_and(|link| link.open.strong_count() > 0)
     }
 
-    /// The shim says something.
+    /// The shim sends a report.
     pub(super) fn report(&mut self, session: usize, report: Report) {
         let Some(link) = &mut self.links[session] else { return };
         match &link.hear {
@@ -164,15 +165,15 @@ impl Machine {
         }
     }
 
-    /// The connection ends from the shim's side.
+    /// The shim closes the link.
     pub(super) fn hang_up(&mut self, session: usize) {
         self.part(session, None);
     }
 
-    /// The connection ends from the shim's side, with a last word.
+    /// The shim closes the link, after a last report.
     pub(super) fn part(&mut self, session: usize, word: Option<Report>) {
         let Some(mut link) = self.links[session].take() else { return };
-        // Whoever was connected is dead.
+        // The daemon that was connected is dead.
         if link.hear.is_none() && link.open.strong_count() == 0 {
             return;
         }
@@ -181,12 +182,12 @@ impl Machine {
         self.fading.push((session, link));
     }
 
-    /// Whether somebody could read a word of a connection of this session that has ended.
+    /// Whether an ended link of this session has a report that can still be read.
     pub(super) fn fades(&self, session: usize) -> bool {
         self.fading.iter().any(|(of, link)| *of == session && link.hear.is_some())
     }
 
-    /// The next word of such a connection is read. Whether there was one.
+    /// Reads the next report of such a link. Returns whether there was one.
     pub(super) fn fade(&mut self, session: usize) -> bool {
         let heard = |(of, link): &(usize, Link)| *of == session && link.hear.is_some();
         let Some(at) = self.fading.iter().position(heard) else { return false };
@@ -200,19 +201,19 @@ impl Machine {
         true
     }
 
-    /// Whether the alarm rings; it does so once.
+    /// Whether the alarm rings; it rings once.
     pub(super) fn rings(&mut self) -> bool {
         let boot = self.room.boot;
         self.alarm.take_if(|at| at.0 <= boot).is_some()
     }
 
-    /// Whether a thread of the pool, a shim, or somebody who reads for the daemon has something before him.
+    /// Whether a pool thread, a shim, or a reader for the daemon has something to do.
     pub(super) fn is_busy(&self, session: usize) -> bool {
         let told = self.links[session].as_ref().is_some_and(|link| !link.commands.is_empty());
         told || !self.jobs[session].is_empty() || self.fades(session) || self.unborn[session] > 0
     }
 
-    /// Ends that are not acknowledged, as the records have them.
+    /// Exits that are not acknowledged, as the records have them.
     pub(super) fn exits(&self, session: usize) -> Vec<Exited> {
         self.room.records[session].iter().map(|(run, ended)| self.exited(session, *run, ended)).collect()
     }
@@ -229,7 +230,7 @@ impl Machine {
     }
 }
 
-/// The locks of a session, in the daemon's hand.
+/// The locks of a session, held by the daemon.
 pub(super) struct Grant {
     session: usize,
     machine: Shared,
@@ -246,7 +247,7 @@ impl Held for Grant {
         Vec::new()
     }
 
-    /// Its copies are closed, as they are when it is dropped.
+    /// Its copies are closed by dropping it.
     fn surrender(self: Box<Self>) {}
 }
 

@@ -1,8 +1,10 @@
-//! The loop that ships, in the virtual machine room: whole cases in virtual time, with faults at every effect.
+//! The loop that ships, in the virtual machine room: whole cases in virtual time, with faults at every
+//! effect.
 //!
-//! The room (`world`) has its own physics; locks, shims and where they come from, the store's thread, clocks and reminders
-//! are virtual ports in it. `PINFOLD_SIM_STEPS` sets how many steps are played (default 2,000,000), `PINFOLD_SIM_SEED`
-//! where to begin. A case that fails is cut down and printed as JSON; put it into `incidents/` and it is played for ever.
+//! The room (`world`) has its own physics; locks, shims and their births, the store's thread, clocks and
+//! reminders are virtual ports in it. `PINFOLD_SIM_STEPS` sets how many steps are played (default 2,000,000),
+//! `PINFOLD_SIM_SEED` where to begin. A failing case is shrunk and printed as JSON; put it into `incidents/`
+//! and it is replayed forever.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a checker looks only at what its promise is about")]
 
@@ -29,11 +31,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use steps::Step;
 
-/// Long enough for several lives of each session, short enough to cut down quickly.
+/// Long enough for several lives of each session, short enough to shrink quickly.
 const STEPS_IN_A_CASE: usize = 1_000;
 pub(super) const MEMORY_LIMIT: u64 = 1000;
 
-/// The rules that a full run must get to, by name; nothing tells of a vendor session that turns out to be held yet.
+/// The rules that a full run must reach, by name; nothing reports yet that a vendor session turned out to be
+/// held.
 const RULES: &str = "
     blocked cannot_start ended_as_asked ended_unneeded failed going_down guest_ended guest_started holder_gone lock_busy
     locks_taken memory_high memory_to_confirm memory_unreadable message_cancelled message_done
@@ -69,7 +72,7 @@ fn play(ground: &Rc<Ground>, steps: &[Step]) -> Result<Tally, (usize, Violation)
     Ok(case.checker.rules)
 }
 
-/// Cuts a failing script down: drops ever smaller pieces as long as it still fails.
+/// Shrinks a failing script: drops ever smaller pieces as long as it still fails.
 fn shrink(ground: &Rc<Ground>, steps: &[Step]) -> Vec<Step> {
     let mut kept = steps.to_vec();
     let mut piece = kept.len() / 2;
@@ -114,7 +117,7 @@ fn every_promise_holds_through_every_fault_of_the_world_around_the_loop() {
     let decisions: u64 = tally.values().sum();
     println!("{wanted} steps, {decisions} decisions by {} rules", tally.len());
     println!("{tally:?}");
-    // A short run for a quick look need not get everywhere; a full one that does not has gone blind.
+    // A short run need not reach every rule; a full run that does not has gone blind.
     if wanted >= 1_000_000 {
         let missing: Vec<&str> = RULES.split_whitespace().filter(|rule| !tally.contains_key(*rule)).collect();
         assert!(missing.is_empty(), "the simulation never got to {missing:?}");

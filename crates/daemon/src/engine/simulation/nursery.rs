@@ -1,7 +1,7 @@
-//! Where virtual shims come from: the order of things is that of the daemon that ships, and every way on which a shim can
-//! fail to come is one of the script's.
+//! Births of virtual shims: the order of steps is that of the daemon that ships, and the script chooses every
+//! way in which a birth can fail.
 //!
-//! Whoever is forked or asked to fork has a copy of the locks: they are not free before it is gone.
+//! A process that was forked, or asked to fork, has a copy of the locks: they are not free before it is gone.
 
 use super::machine::{Job, Machine, Shared};
 use super::shim;
@@ -14,35 +14,35 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What is wrong with the next birth of a session.
+/// What goes wrong with the next birth in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) enum Trouble {
     /// The nursery cannot be asked.
     NoNursery,
-    /// Nor is there a program to execute.
+    /// The nursery cannot be asked, and there is no program to execute.
     NoProgram,
     /// The nursery is killed before it has forked.
     NurseryKilled,
-    /// The nursery does not run, and has what it was given until it is ended.
+    /// The nursery is suspended, and keeps what it was given until it is killed.
     NurseryStopped,
-    /// The shim answers when the nursery has been given up.
+    /// The shim answers only after the nursery was given up.
     ShimSlow,
     /// The shim never answers.
     ShimMute,
 }
 
-/// How far a birth has come.
+/// How far a birth is.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     /// No process knows of it.
     Nowhere,
-    /// The nursery was asked, and has a copy of the locks.
+    /// The nursery was asked and has a copy of the locks.
     Asked,
-    /// A process of its own has a copy of the locks.
+    /// A separate process has a copy of the locks.
     Forked,
 }
 
-/// One birth.
+/// The birth of one shim.
 pub(super) struct VirtualCradle {
     session: usize,
     machine: Shared,
@@ -127,7 +127,7 @@ impl Cradle for VirtualCradle {
         Ok(())
     }
 
-    /// It leaves when it reads the end of its connection: when the script says so.
+    /// It leaves when it reads the end of its link, which the script decides.
     fn let_go(&self, _link: Vec<Command>, _child: Option<()>) {}
 
     fn up(&self, link: Vec<Command>, welcome: Box<Welcome>, _child: Option<()>) -> ShimUp {
@@ -143,7 +143,7 @@ impl Cradle for VirtualCradle {
 }
 
 impl Machine {
-    /// A process that had a copy of the locks and was no shim yet is gone.
+    /// A process that had a copy of the locks and was not a shim yet is gone.
     pub(super) fn unborn_leaves(&mut self, session: usize) {
         self.unborn[session] = self.unborn[session].saturating_sub(1);
         if self.unborn[session] == 0 {
@@ -151,7 +151,7 @@ impl Machine {
         }
     }
 
-    /// The daemon closes its copies: the locks are free, unless somebody else has one.
+    /// The daemon closes its copies: the locks are free, unless another process has one.
     pub(super) fn close(&mut self, session: usize) {
         match self.unborn[session] {
             0 => self.room.free(Holder::Daemon(session)),
@@ -165,7 +165,7 @@ impl Machine {
         self.room.new_shim(session);
     }
 
-    /// A daemon dies: of the births that it has under way, some have come so far that somebody else has the locks too.
+    /// A daemon dies: some of its births under way have come so far that another process has the locks too.
     pub(super) fn orphan_births(&mut self) {
         for session in 0..SESSIONS {
             let under_way = self.jobs[session].iter().any(|job| matches!(job, Job::Open(..)));
@@ -175,7 +175,8 @@ impl Machine {
         }
     }
 
-    /// Who was to become a shim reads the end of its connection and leaves. Whether there was one.
+    /// The process that was to become a shim reads the end of its link and leaves. Returns whether there was
+    /// one.
     pub(super) fn orphan_leaves(&mut self, session: usize) -> bool {
         let left = self.unborn[session] > 0;
         if left {

@@ -1,4 +1,4 @@
-//! What agents do, what people ask for, and what strangers break.
+//! What agents do, what people ask for, and what outsiders break.
 
 use super::case::{Case, definition};
 use super::script::{self, Asking, Coming, Ending, Work};
@@ -64,7 +64,7 @@ impl Case {
         }
     }
 
-    /// The agent ends of the message that it has.
+    /// The agent gives up on its message.
     fn drop_message(&mut self, session: usize) {
         if self.shared.lock().room.agent(session).is_some_and(|agent| agent.turn.is_some()) {
             self.agent_works(session, Work::Takes);
@@ -143,7 +143,8 @@ impl Case {
         self.tell(session, Input::Happened { id, event, facts: Box::default(), reply: None });
     }
 
-    /// No shim recognises a turn that ends without an answer yet: the loop is told, until it knows, as it is of answers.
+    /// No shim reports yet that a turn ended without an answer: the loop is told, as it is of answers, until
+    /// it knows.
     pub(super) fn tell_of_turn(&mut self, session: usize) -> bool {
         let ended = self.shared.lock().room.agent(session).and_then(|agent| Some((agent.run, agent.said?)));
         let Some((run, (message, how @ (TurnEnd::Failed | TurnEnd::Interrupted)))) = ended else {

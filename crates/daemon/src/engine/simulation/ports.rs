@@ -1,4 +1,4 @@
-//! Virtual ports: what the loop orders waits in the machine until the script has it done.
+//! Virtual ports: what the loop orders waits in the machine until the script carries it out.
 
 use super::machine::{Cancelled, Commit, Job, Link, Shared, Waiter};
 use crate::define::before_start::{BeforeStart, Found};
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// The session that a name stands for: its number is the name's last letter.
+/// The number of the session with this name: the last letter of the name.
 pub(super) fn number_of(name: &str) -> usize {
     name.trim_start_matches('s').parse().expect("sessions are called s and their number")
 }
@@ -254,7 +254,7 @@ impl Files for World {
     }
 }
 
-/// A store that a thread of its own writes: the script says when. What is durable is read at once.
+/// A store written by a thread of its own, at times the script chooses. What is durable can be read at once.
 struct VirtualJournal {
     machine: Shared,
     store: StoreJournal,
@@ -305,7 +305,7 @@ impl Journal for VirtualJournal {
     }
 }
 
-/// The daemon's end of a connection with one life of a shim.
+/// The daemon's end of a link to one life of a shim.
 pub(super) struct VirtualConnection {
     pub(super) session: usize,
     pub(super) machine: Shared,
@@ -320,7 +320,7 @@ impl Connection for VirtualConnection {
             link.unheard.drain(..).for_each(&hear);
             link.hear = Some(hear);
         } else if let Some((_, link)) = machine.fading.iter_mut().find(|(_, link)| ours(link)) {
-            // It has gone meanwhile, or a newer connection took the place of this one: its words are read all the same.
+            // The shim has gone meanwhile, or a newer link replaced this one: its reports are still read.
             link.hear = Some(hear);
         } else {
             hear(None);

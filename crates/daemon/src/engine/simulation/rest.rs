@@ -1,4 +1,4 @@
-//! A quiet world: it comes to rest, and then everything is where it belongs.
+//! A quiet world: it comes to rest, and then everything is in its place.
 
 use super::case::Case;
 use super::check::Violation;
@@ -24,7 +24,7 @@ pub(super) fn come_to_rest(case: &mut Case) -> Result<(), Violation> {
     case.start_daemon()?;
     for _ in 0..20_000 {
         if case.daemon.as_ref().is_some_and(|daemon| daemon.engine.sessions.len() < SESSIONS) {
-            // A session that contradicted itself too often is left alone until the next daemon.
+            // A session that contradicted itself too often is set aside until the next daemon.
             case.kill_daemon();
             case.start_daemon()?;
         }
@@ -33,7 +33,7 @@ pub(super) fn come_to_rest(case: &mut Case) -> Result<(), Violation> {
             return Ok(());
         }
         if case.daemon.is_none() {
-            // A `down` that was on its way has come to its end.
+            // A `down` that was under way has completed.
             case.start_daemon()?;
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn work_off(case: &mut Case) -> Result<bool, Violation> {
         if case.take(session)? {
             busy = true;
         } else if case.shared.lock().is_busy(session) {
-            // A look that finds nothing is repeated: others must have their turn.
+            // A look that finds nothing is repeated: others must get their turn.
             case.perform(session, 3)?;
             case.perform(session, 0)?;
             busy = true;
@@ -89,7 +89,7 @@ fn let_time_pass(case: &mut Case) -> Result<bool, Violation> {
     Ok(true)
 }
 
-/// How long until something comes due: a deadline of the core, and a reminder.
+/// How long until the next deadline of the core, and until the next reminder.
 fn next(case: &Case) -> (Option<u64>, Option<u64>) {
     let Some(daemon) = &case.daemon else { return (None, None) };
     let machine = case.shared.lock();
@@ -105,7 +105,7 @@ fn next(case: &Case) -> (Option<u64>, Option<u64>) {
     (deadline, reminder)
 }
 
-/// What a world that came to rest looks like.
+/// Checks a world that came to rest.
 pub(super) fn at_rest(case: &Case) -> Result<(), Violation> {
     let Some(daemon) = &case.daemon else { return Err("no daemon at rest".to_owned()) };
     if case.unanswered() > 0 {
@@ -133,7 +133,7 @@ pub(super) fn at_rest(case: &Case) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What the daemon has of a session is what it needs.
+/// Checks that the daemon holds only what it needs of a session.
 fn nothing_held(machine: &Machine, at: usize, tracked: &Tracked) -> Result<(), String> {
     let locks = [machine.room.session_locks[at], machine.room.directory_locks[directory_of(at)]];
     if locks.contains(&Holder::Daemon(at)) {
@@ -149,7 +149,7 @@ fn nothing_held(machine: &Machine, at: usize, tracked: &Tracked) -> Result<(), S
     Ok(())
 }
 
-/// Nothing of a session is under way, and what should run does.
+/// Checks that nothing of a session is under way, and that it runs if it should.
 fn settled(session: &Session, agent: Option<RunNumber>, free: bool) -> Result<(), &'static str> {
     let queued = session.inbox().queued() > 0;
     match session.life() {

@@ -1,17 +1,17 @@
-//! What can happen in a simulated case, as data: it can be printed, stored, cut down and played again.
+//! What can happen in a simulated case, as data: it can be printed, stored, shrunk and replayed.
 
 use pinfold_core::ConsumerId;
 use pinfold_core::event::{Ask, Joins};
 use serde::{Deserialize, Serialize};
 
-/// One thing that happens. Numbers are taken modulo what there is, so every step makes sense in every world.
+/// One step. Numbers are taken modulo what exists, so every step makes sense in every world.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Step {
     /// The daemon performs its next action for this session.
     Perform(u8),
-    /// The daemon takes the next event that waits for this session.
+    /// The daemon takes the next event queued for this session.
     Take(u8),
-    /// An event that was taken earlier comes again.
+    /// An event that was taken earlier arrives again.
     Again(u8, u8),
     /// Time passes (milliseconds).
     Pass(u32),
@@ -35,9 +35,9 @@ pub(crate) enum Step {
     AgentWorks(u8, Work),
     /// kill -9 of the shim; its tree may leave a stray behind.
     KillShim(u8, bool),
-    /// The next spawn of this session comes to nothing.
+    /// The next spawn of this session fails.
     BreakSpawn(u8, Broken),
-    /// Somebody outside takes or frees a directory.
+    /// An outsider takes or frees a directory.
     Foreign(u8, bool),
     /// A person asks for something.
     Ask(u8, Asking),
@@ -76,7 +76,7 @@ pub(crate) enum Work {
     Answers,
     Fails,
     Feeds,
-    /// It takes the message, and ends under it.
+    /// It takes the message and dies of it.
     Drops,
     /// Its guest ends.
     GuestEnds,
@@ -116,7 +116,7 @@ pub(crate) enum Coming {
     Leaves,
 }
 
-/// An attach, in the core's words.
+/// The core's event for an attach.
 pub(crate) fn attach(consumer: ConsumerId, joining: Joining, urgent: bool) -> Ask {
     let joins = match joining {
         Joining::Terminal => Joins::Terminal,
@@ -127,7 +127,7 @@ pub(crate) fn attach(consumer: ConsumerId, joining: Joining, urgent: bool) -> As
     Ask::Attach { consumer, joins, urgent }
 }
 
-/// Small, fast, and the same everywhere.
+/// A random number generator: small, fast, and the same everywhere.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -157,7 +157,7 @@ impl Dice {
     }
 }
 
-/// The script that a seed stands for.
+/// The script of a seed.
 pub(crate) fn generate(seed: u64, length: usize) -> Vec<Step> {
     let mut dice = Dice::new(seed);
     let mood = Mood::of(&mut dice);
@@ -172,7 +172,7 @@ enum Mood {
     Contended,
     Draining,
     Finishing,
-    /// They end of what they are given.
+    /// They die of what they are given.
     Dropping,
 }
 

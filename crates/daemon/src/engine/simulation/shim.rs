@@ -1,4 +1,4 @@
-//! Virtual shims: what they do with what the daemon says, and what they find by themselves.
+//! Virtual shims: how they react to the daemon's commands, and what they notice themselves.
 
 use super::check::Checker;
 use super::machine::{Grant, Job, Link, Machine, Shared};
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a machine that is out of descriptors says.
+/// EMFILE: the errno of a process without free descriptors.
 const NO_DESCRIPTORS: i32 = 24;
 
 impl Machine {
@@ -60,7 +60,7 @@ impl Machine {
             | Command::GuestStop { .. } => {}
             Command::Listen => self.socket_removed[session] &= self.cannot_listen[session],
         }
-        // What changes nothing is read along with the next.
+        // A command that changes nothing is read together with the next.
         if nothing {
             self.obey(session, checker, durable);
         }
@@ -72,7 +72,7 @@ impl Machine {
         agent.is_some_and(|agent| agent.run == run)
     }
 
-    /// What a shim says of a run that does not live: its end, if it is on record.
+    /// A shim's answer about a run that is not live: its end, if recorded.
     fn answer_for(&mut self, session: usize, run: RunNumber) {
         let answer = match self.exits(session).into_iter().find(|exited| exited.run == run) {
             Some(exited) => told(exited),
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// A start that came to nothing is on record like an end.
+    /// A failed start is recorded like an end.
     fn start_failed(&mut self, session: usize, run: RunNumber, why: StartFailure) {
         self.failures[session].insert(run, why);
         self.room.records[session].push((run, Ended::new(Exit::NeverStarted, Duration::ZERO)));
@@ -198,7 +198,7 @@ impl Machine {
             (agent.turn, agent.said) = (Some((message, false)), None);
             return;
         }
-        // The same delivery again: what is known of it is said again.
+        // The same delivery again: repeat what is known of it.
         let turn = self.turns[session].clone().filter(|turn| turn.is(run, message, attempt));
         let Some(turn) = turn else { return };
         self.report(session, Report::InputTaken { run, message, attempt, from: turn.from });
@@ -213,13 +213,13 @@ impl Machine {
         }
     }
 
-    /// The shim gives the locks back and goes.
+    /// The shim gives the locks back and leaves.
     pub(super) fn leave(&mut self, session: usize) {
         self.room.shim_leaves(session);
         self.part(session, Some(Report::Leaving));
     }
 
-    /// The agent takes the message it was given; for some agents that is all of a turn.
+    /// The agent takes the message it was given; for some agents that completes the turn.
     pub(super) fn take_message(&mut self, session: usize) -> Option<MessageId> {
         let agent = self.room.agent(session)?;
         let (message, _) = agent.turn.filter(|(_, taken)| !taken)?;
@@ -255,7 +255,7 @@ impl Machine {
     }
 }
 
-/// An end, as a shim says it.
+/// The report a shim sends for an end.
 fn told(exited: pinfold_shim::Exited) -> Report {
     match exited.failure {
         Some(why) => Report::StartFailed { run: exited.run, why },
@@ -263,7 +263,7 @@ fn told(exited: pinfold_shim::Exited) -> Report {
     }
 }
 
-/// A thread of the pool does what was ordered; whoever ordered it is told.
+/// A pool thread carries out a job and tells the one who ordered it.
 pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
     match job {
         Job::Reserve(then) => then(reserve(shared, session)),
@@ -273,7 +273,7 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
         }
         Job::Observe(look, then) => then(observe(shared, session, &look)),
         Job::Prove(then) => {
-            // Whoever takes the lock of a session ends what is left of its last run.
+            // Taking the lock of a session ends what is left of its last run.
             let mut machine = shared.lock();
             let free = machine.room.session_locks[session] == Holder::Nobody;
             if free {
@@ -315,12 +315,12 @@ fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::lock
         machine.wrong =
             Some(format!("session {session}: its locks are asked for while its own shim has them"));
     }
-    // What the daemon has, the kernel does not give it again.
+    // The kernel does not grant again what the daemon already has.
     let ours = machine.room.reserved(session);
     if !ours && machine.room.reserve(session) {
         return Ok(Box::new(Grant::new(session, shared.clone())));
     }
-    // The name tells the virtual locks who waits.
+    // The virtual locks learn from the name which session waits.
     let resource = Resource::Directory(PathBuf::from(format!("/virtual/s{session}")));
     Err(Refused::Busy { resource, holder: None, run: None })
 }
@@ -330,13 +330,13 @@ fn observe(shared: &Shared, session: usize, look: &Look) -> Seen {
     let (mut machine, on) = (shared.lock(), look.machine);
     let records = machine.exits(session);
     if machine.room.reserved(session) {
-        // A start is under way: whoever takes the lock to prove that nobody lives finds it taken.
+        // A start is under way, so the lock cannot be taken to prove that nothing is alive.
         return Seen::of(on, ShimSeen::Mute, records);
     }
     if machine.room.shims[session].is_none() {
         machine.room.mute[session] = false;
         let free = machine.room.session_locks[session] == Holder::Nobody;
-        // Whoever takes the lock to prove that nobody lives ends what is left of the last run.
+        // Taking the lock to prove that nothing is alive ends what is left of the last run.
         machine.room.strays[session] &= !(free && look.subject.may_live);
         let seen = if free || !look.subject.may_live { ShimSeen::Nobody } else { ShimSeen::Mute };
         return Seen::of(on, seen, records);
@@ -354,7 +354,7 @@ fn observe(shared: &Shared, session: usize, look: &Look) -> Seen {
     Seen { shim: Some(up), world: World { guest, ..seen.world }, ..seen }
 }
 
-/// A new connection with the session's shim; an older one ends.
+/// A new link to the session's shim; an older one ends.
 pub(super) fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
     machine.hang_up(session);
     let open = Arc::new(());
@@ -370,7 +370,7 @@ pub(super) fn connect(machine: &mut Machine, shared: &Shared, session: usize) ->
     ShimUp { socket: PathBuf::from("/virtual/shim"), connection, welcome }
 }
 
-/// What a shim says first.
+/// A shim's first report.
 pub(super) fn welcome(machine: &Machine, session: usize) -> Welcome {
     let agent = machine.room.shims[session].as_ref().and_then(|shim| shim.agent.as_ref());
     let keeping = agent.map_or(Keeping::Standing, |agent| {
@@ -393,7 +393,7 @@ pub(super) fn welcome(machine: &Machine, session: usize) -> Welcome {
     }
 }
 
-/// Sessions whose agents end a turn by taking the message.
+/// Whether the agents of this session end a turn by taking the message.
 pub(super) fn takes_only(session: usize) -> bool {
     session + 1 == SESSIONS
 }

@@ -1,4 +1,4 @@
-//! What happens in a case, step by step.
+//! The steps of a case.
 
 use super::case::Case;
 use super::check::Violation;
@@ -20,30 +20,30 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// One thing that happens: what the core's simulation knows, or what only a whole daemon has.
+/// One step: one that the core's simulation knows, or one that only a whole daemon has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) enum Step {
     Common(Common),
     /// The next batch contradicts what is stored.
     Contradict,
-    /// A batch becomes durable, and the daemon dies before anybody hears of it.
+    /// A batch becomes durable, and the daemon dies before hearing of it.
     DieWithCommit,
     /// The disk takes nothing more, or takes everything again.
     Disk {
         full: bool,
     },
-    /// Something is wrong when a session's next shim is to be born.
+    /// Something goes wrong with the birth of a session's next shim.
     Birth(u8, Birth),
-    /// Somebody wants to look at all sessions.
+    /// A client wants to look at all sessions.
     Look,
 }
 
-/// The script that a seed stands for.
+/// The script of a seed.
 pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
     let mut dice = script::Dice::new(seed ^ 0xD1CE);
-    // Stops that cannot be recorded are written to a real file, which takes its time: some cases have them.
+    // Stops that cannot be recorded are written to a real file, which is slow: only some cases have them.
     let fills = seed.is_multiple_of(8);
-    // A daemon that is killed again and again never gets far: in most cases it is killed seldom.
+    // A daemon that is killed too often never gets far: in most cases it is killed seldom.
     let calm = !seed.is_multiple_of(4);
     let mut other = |common: Common| match dice.roll() % 500 {
         spare if calm && spare >= 60 && common == Common::KillDaemon => {
@@ -61,7 +61,7 @@ pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
     script::generate(seed, length).into_iter().map(&mut other).collect()
 }
 
-/// Events that are not of a session's decision, although they name it.
+/// Events that name a session but do not come from a decision of it.
 const BESIDE: [EventKind; 3] = [EventKind::BegunAgain, EventKind::LeftAlone, EventKind::AccountHeld];
 
 impl Case {
@@ -122,7 +122,7 @@ impl Case {
         Ok(())
     }
 
-    /// The vendor has too much to do for the account of a session, or a person says that it goes on.
+    /// The vendor is too busy for the account of a session, or a person lets the account go on.
     fn vendor(&mut self, session: usize, number: u8) -> Result<(), Violation> {
         let id = self.ids[session];
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
@@ -142,7 +142,7 @@ impl Case {
 
     fn take_some(&mut self, number: u8) -> Result<(), Violation> {
         self.collect();
-        // The alarm and an input may both be there: either is taken first.
+        // The alarm and an input may be there at once: either may come first.
         if number.is_multiple_of(2) && self.shared.lock().rings() {
             return self.tick();
         }
@@ -153,7 +153,7 @@ impl Case {
         }
     }
 
-    /// The store's thread, a thread of the pool or a shim does the next thing that it has before it.
+    /// The store's thread, a pool thread or a shim does its next task.
     fn perform_some(&mut self, number: u8) -> Result<(), Violation> {
         if number >= 128 && self.perform_commit()? {
             return Ok(());
@@ -167,7 +167,7 @@ impl Case {
         }
     }
 
-    /// A thread of the pool or the shim of a session does something.
+    /// A pool thread or the shim of a session does something.
     pub(super) fn perform(&mut self, session: usize, number: u8) -> Result<(), Violation> {
         let mut machine = self.shared.lock();
         let done = match number % 4 {
@@ -188,7 +188,7 @@ impl Case {
         Ok(())
     }
 
-    /// The store's thread makes the next batch durable, or refuses it. Whether there was one.
+    /// The store's thread makes the next batch durable, or refuses it. Returns whether there was one.
     pub(super) fn perform_commit(&mut self) -> Result<bool, Violation> {
         if self.held_up {
             return Ok(false);
@@ -230,7 +230,7 @@ impl Case {
         if durable && written.reloaded {
             self.decisions.begin_again(session);
         }
-        // What builds on a batch that was refused has not been decided, even where its events are on record.
+        // What builds on a refused batch has not been decided, even if its events are recorded.
         if !durable || self.decisions.is_refused(session) {
             self.decisions.refuse(session);
             return Ok(());
@@ -241,7 +241,7 @@ impl Case {
         self.recorded(session)
     }
 
-    /// The batch is on disk, and that is the last thing that this daemon did.
+    /// The batch is on disk, and that is the last thing this daemon did.
     fn die_with_commit(&mut self) -> Result<(), Violation> {
         let next = if self.held_up { None } else { self.shared.lock().commits.pop_front() };
         let Some(Commit { batch, .. }) = next else { return Ok(()) };
@@ -283,7 +283,7 @@ impl Case {
         }
     }
 
-    /// A request that wants to see all sessions is answered when all were looked at, and not before.
+    /// A request to see all sessions is answered only after all were looked at.
     fn look(&mut self) {
         let (checked, looked) = channel();
         self.tell(0, Input::Look(Box::new(move |view| _ = checked.send(view.0.unseen()))));
@@ -306,7 +306,7 @@ impl Case {
         machine.unborn = [0; SESSIONS];
     }
 
-    /// What follows by itself from whatever has just happened; the promises hold after it.
+    /// Does what follows by itself from the last step; then the promises must hold.
     pub(super) fn go_on(&mut self) -> Result<(), Violation> {
         self.remind();
         for session in 0..SESSIONS {
@@ -361,7 +361,7 @@ impl Case {
         }
     }
 
-    /// Reminders that are due are given.
+    /// Gives the reminders that are due.
     fn remind(&mut self) {
         let mut machine = self.shared.lock();
         let now = machine.began + Duration::from_millis(machine.room.awake);
@@ -383,7 +383,8 @@ impl Case {
     }
 }
 
-/// A daemon does mostly one thing at a time, and now and then several in a row: otherwise it would never get far.
+/// The daemon mostly does one thing at a time, and sometimes several in a row: otherwise it would never get
+/// far.
 fn bursts(number: u8) -> impl Iterator<Item = u8> {
     let times = if number.is_multiple_of(4) { 6 } else { 1 };
     (0..times).map(move |turn: u8| number.wrapping_add(turn.wrapping_mul(67)))
@@ -423,7 +424,7 @@ fn birth(roll: u64) -> Birth {
     all[roll as usize % all.len()]
 }
 
-/// Nobody sent this message.
+/// A change of a message that was never sent.
 fn contradiction(session: pinfold_store::SessionId) -> Stored {
     let change = MessageChange::Taken { message: MessageId(u128::MAX) };
     Stored::Message {

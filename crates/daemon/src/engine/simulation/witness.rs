@@ -1,7 +1,7 @@
-//! Decisions as the loop makes them, kept until it is known whether they came true.
+//! Decisions as the loop makes them, kept until it is known whether they took effect.
 //!
-//! A decision that must be recorded counts when its batch is durable; one that dies with its daemon, or whose batch was
-//! refused, has never been made. What needs no record counts once everything before it does.
+//! A decision that must be recorded counts when its batch is durable; one that dies with its daemon, or whose
+//! batch was refused, was never made. One that needs no record counts once everything before it does.
 
 use super::case::may_be_early;
 use super::check::Violation;
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// One decision.
+/// One decision, with what it was made from.
 pub(in crate::engine) struct Witnessed {
     pub(in crate::engine) id: SessionId,
     /// Whether recovery has not looked at the session yet.
@@ -24,7 +24,7 @@ pub(in crate::engine) struct Witnessed {
     pub(in crate::engine) now: Now,
 }
 
-/// Who sees every decision as it is made.
+/// Called with every decision as it is made.
 pub(in crate::engine) type Witness = Box<dyn FnMut(Witnessed)>;
 
 impl Witnessed {
@@ -33,13 +33,13 @@ impl Witnessed {
     }
 }
 
-/// All that were made and have not come true.
+/// All decisions that were made and have not taken effect.
 #[derive(Default)]
 pub(super) struct Decisions {
     pub(super) ids: Vec<SessionId>,
     made: Rc<RefCell<Vec<Witnessed>>>,
     waiting: [VecDeque<Witnessed>; SESSIONS],
-    /// A batch was refused, and the session has not begun again since.
+    /// Set from a refused batch until the session begins again.
     refused: [bool; SESSIONS],
 }
 
@@ -49,7 +49,7 @@ impl Decisions {
         Box::new(move |witnessed| made.borrow_mut().push(witnessed))
     }
 
-    /// Brings what was made into the queues of the sessions.
+    /// Moves the new decisions into the queues of the sessions.
     pub(super) fn sort(&mut self) -> Result<(), Violation> {
         for witnessed in self.made.borrow_mut().drain(..) {
             let Some(session) = self.ids.iter().position(|id| *id == witnessed.id) else { continue };
@@ -62,13 +62,13 @@ impl Decisions {
         Ok(())
     }
 
-    /// The same for what a daemon decides before it looks around: stops that were noted.
+    /// The same for what a daemon decides before recovery: noted stops.
     pub(super) fn sort_early(&mut self) -> Result<(), Violation> {
         self.made.borrow_mut().iter_mut().for_each(|witnessed| witnessed.early = false);
         self.sort()
     }
 
-    /// The next that needs no record, if all before it have come true.
+    /// The next decision that needs no record, if all before it have taken effect.
     pub(super) fn next_unrecorded(&mut self, session: usize) -> Option<Witnessed> {
         loop {
             let next = self.waiting[session].pop_front_if(|next| !next.is_recorded())?;
@@ -78,12 +78,12 @@ impl Decisions {
         }
     }
 
-    /// The next that is recorded now.
+    /// The next decision, which is recorded now.
     pub(super) fn next_recorded(&mut self, session: usize) -> Option<Witnessed> {
         self.waiting[session].pop_front()
     }
 
-    /// The batch of the next was refused: it has not been made, nor has anything that builds on it.
+    /// The batch of the next decision was refused: neither it nor anything that builds on it was made.
     pub(super) fn refuse(&mut self, session: usize) {
         self.refused[session] = true;
         while self.next_unrecorded(session).is_some() {}

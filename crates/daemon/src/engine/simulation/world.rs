@@ -14,14 +14,14 @@ pub(crate) fn directory_of(session: usize) -> usize {
     session / 2
 }
 
-/// Who holds a lock in the kernel's eyes.
+/// Who holds a lock, as the kernel sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Holder {
     #[default]
     Nobody,
     Daemon(usize),
     Shim(usize),
-    /// Somebody who was to become a shim.
+    /// A process that was to become a shim.
     Unborn(usize),
     Outsider,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Room {
     pub(crate) session_locks: [Holder; SESSIONS],
     pub(crate) directory_locks: [Holder; DIRECTORIES],
     pub(crate) shims: [Option<Shim>; SESSIONS],
-    /// A process of a tree whose shim was killed; the next grant must end it first.
+    /// Whether a process survives of a tree whose shim was killed; the next grant must end it first.
     pub(crate) strays: [bool; SESSIONS],
     /// Exit records on disk.
     pub(crate) records: [Vec<(RunNumber, Ended)>; SESSIONS],
@@ -65,7 +65,7 @@ pub(crate) struct Agent {
     pub(crate) turn: Option<(MessageId, bool)>,
     /// How its last turn ended: its shim keeps the output, so a new daemon can read it again.
     pub(crate) said: Option<(MessageId, TurnEnd)>,
-    /// What it was given already, so that the same delivery comes once.
+    /// The deliveries it was given, so that each arrives only once.
     pub(crate) given: BTreeMap<MessageId, u64>,
     /// The pid of its guest, which ends with it.
     pub(crate) guest: Option<u32>,
@@ -117,7 +117,7 @@ impl Room {
         }
     }
 
-    /// Takes the session's locks for the daemon; whoever gets the flock ends what is left of the last run.
+    /// Takes the session's locks for the daemon; getting the flock ends what is left of the last run.
     pub(crate) fn reserve(&mut self, session: usize) -> bool {
         let directory = directory_of(session);
         let free = |holder: Holder| holder == Holder::Nobody || holder == Holder::Daemon(session);
@@ -151,7 +151,7 @@ impl Room {
         self.free(Holder::Shim(session));
     }
 
-    /// Some session that has an agent, if one has.
+    /// A session that has an agent, if there is one.
     pub(crate) fn with_agent(&self, number: u8) -> usize {
         let has = |session: usize| self.shims[session].as_ref().is_some_and(|shim| shim.agent.is_some());
         pick(number, has).unwrap_or(0)
@@ -161,7 +161,7 @@ impl Room {
         self.shims[session].as_mut()?.agent.as_mut()
     }
 
-    /// The agent ends and its shim writes the record first.
+    /// The agent ends; its shim writes the record first.
     pub(crate) fn agent_ends(
         &mut self,
         session: usize,
@@ -188,7 +188,7 @@ impl Room {
     }
 }
 
-/// The number-th of the sessions that fit.
+/// The n-th of the sessions that fit.
 pub(crate) fn pick(number: u8, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let fitting: Vec<usize> = (0..SESSIONS).filter(|session| fits(*session)).collect();
     fitting.get(usize::from(number) % fitting.len().max(1)).copied()

@@ -1,4 +1,5 @@
-//! Accounts by hand, in virtual time: who is held, who tries first, what is asked of the model, and that nothing is lost.
+//! Accounts by hand, in virtual time: which session is held, which tries first, what the model is asked, and
+//! that nothing is lost.
 
 use super::hand::{Room, sending};
 use super::taped::{Shim, started_as};
@@ -49,7 +50,7 @@ fn refused(room: &mut Room, shim: &mut Shim, kind: &str) {
     ends(room, shim, &json!({ "how": "failed", "kind": kind, "why": "no more" }));
 }
 
-/// The vendor refuses the turn under way till so many seconds from now.
+/// The vendor refuses the turn under way, until this many seconds from now.
 fn limited(room: &mut Room, shim: &mut Shim, seconds: Option<i64>) {
     let now = room.view().0.ports.clock.wall().0;
     let until = seconds.map(|seconds| now + seconds * 1000);
@@ -75,7 +76,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Answers every turn that is begun; the first delivery to each was refused.
+/// Answers every turn that begins; the first delivery to each was refused.
 fn answer_all(room: &mut Room, shims: &mut [Shim]) {
     let mut done: Vec<usize> = vec![0; shims.len()];
     for _ in 0..200 {

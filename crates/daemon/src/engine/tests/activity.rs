@@ -1,4 +1,4 @@
-//! Programs on a terminal that say what they do, and programs outside that have a vendor session.
+//! Programs on a terminal that report what they do, and outside programs that have a vendor session.
 
 use super::hand::{FIRST, PROCESS, Room};
 use crate::define::preset::{Does, IdFile};
@@ -52,7 +52,7 @@ fn typed(room: &mut Room, id: SessionId) -> usize {
     room.heard(id).iter().filter(|command| matches!(command, Command::Input { .. })).count()
 }
 
-/// This process says that it is in a vendor session.
+/// Makes this process claim to be in a vendor session.
 fn is_outside(room: &Room, session: &str) -> std::path::PathBuf {
     let pid = std::process::id();
     let start = crate::define::id_files::started(pid).unwrap().unwrap();

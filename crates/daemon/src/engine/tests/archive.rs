@@ -1,4 +1,4 @@
-//! The archive and purge: what goes there, what comes back, what is deleted for good, and what is spared.
+//! The archive and purge: what is archived, what comes back, what is deleted for good, and what is spared.
 
 use super::hand::{FIRST, Room, SHIM, person, run_of};
 use crate::engine::command::Command as Order;

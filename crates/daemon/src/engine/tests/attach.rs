@@ -1,4 +1,4 @@
-//! Attach: who is told what, and in whose name it is recorded.
+//! Attach: which client is told what, and in whose name it is recorded.
 
 use super::hand::{FIRST, Room, SECOND, person, run_of};
 use crate::engine::command::Command as Order;
@@ -110,7 +110,7 @@ fn whoever_has_gone_is_not_waited_with() {
     drop(stays);
 }
 
-/// Somebody whose turn it is, because another's terminal program ended before there was a way to it.
+/// A client whose turn it is, because another's terminal program ended before it could be reached.
 fn their_turn(room: &mut Room) -> (SessionId, Standings, Standings) {
     let guest = room.create("b", &json!({}));
     let id = room.running("a", &json!({ "interactive": ["vendor", "ui"] }));

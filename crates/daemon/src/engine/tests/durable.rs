@@ -1,7 +1,7 @@
-//! The loop with a shim that is played by the test, and a store whose writer is held or refuses.
+//! The loop with a shim that the test plays, and a store whose writer is held or refuses.
 //!
-//! Locks and database are real, in a folder of their own; no process is started. Each input that comes back to the loop
-//! is taken by the test's own hand, so that it can look between any two of them.
+//! Locks and database are real, in a folder of their own; no process is started. The test itself takes each
+//! input that comes back to the loop, so it can look between any two of them.
 
 use crate::define::definition::Definition;
 use crate::define::home::Home;
@@ -28,18 +28,18 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Far beyond what anything takes, on the slowest machine.
+/// Far more than anything takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A run that lived so long is no crash in a streak, and the next follows at once.
+/// A run that lived this long is not part of a crash streak, and the next follows at once.
 const LONG: Duration = Duration::from_secs(3600);
 const FIRST: RunNumber = RunNumber(1);
 const PROCESS: Process = Process { pid: 4_000_000, fence: 7 };
 
-/// A loop that has not been let run, and what comes to it.
+/// A loop that does not run by itself, and its inputs.
 struct Room {
     engine: Engine,
     inputs: mpsc::UnboundedReceiver<Input>,
-    // Behind the engine: its files are in it.
+    // Dropped after the engine, whose files are in it.
     temp: tempfile::TempDir,
 }
 
@@ -69,7 +69,7 @@ fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::Unboun
         store,
         alone: None,
         generation,
-        // Nothing that could be started: what comes of it is not taken, and a shim of the test's is given instead.
+        // A program that cannot be started: the result is ignored, and the test's own shim is used instead.
         shim_program: (home.state.join("no-such-shim"), Vec::new()),
         limits: Limits::default(),
         umask: None,
@@ -88,7 +88,7 @@ impl Room {
         Room { engine, inputs, temp }
     }
 
-    /// The same home under the next daemon, which has loaded what is stored and not looked at anything.
+    /// The same home under the next daemon, which has loaded what is stored and looked at nothing.
     fn again(self) -> Room {
         let Room { engine, inputs, temp } = self;
         drop((engine, inputs));
@@ -103,7 +103,7 @@ impl Room {
         input.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap()
     }
 
-    /// Takes what comes until something wanted does, which is left to the test.
+    /// Takes inputs until a wanted one arrives, which is returned without being taken.
     async fn until(&mut self, what: &str, wanted: impl Fn(&Input) -> bool) -> Input {
         loop {
             let input = self.next(what).await;
@@ -114,13 +114,13 @@ impl Room {
         }
     }
 
-    /// Takes what comes until something was taken.
+    /// Takes inputs up to and including a wanted one.
     async fn take(&mut self, what: &str, wanted: impl Fn(&Input) -> bool) {
         let input = self.until(what, wanted).await;
         self.engine.take(input);
     }
 
-    /// A session whose first run is to be started, by a shim that has not come yet.
+    /// A session whose first run is to be started; its shim has not connected yet.
     async fn starting(&mut self, mode: &str) -> SessionId {
         let request = NewSession {
             command: Some(vec!["true".into()]),
@@ -163,7 +163,7 @@ impl Room {
         (id, shim)
     }
 
-    /// Posts a text, and gives the message that is stored for it.
+    /// Posts a text and returns the message stored for it.
     async fn sent(&mut self, id: SessionId, post: Post) -> MessageId {
         let (reply, mut answer) = Reply::new();
         self.engine.take(Input::Post { id, post, by: None, reply });
@@ -176,7 +176,7 @@ impl Room {
         }
     }
 
-    /// Waits for a message, and gives what is known of it at first.
+    /// Waits for a message and returns what is known of it at first.
     fn awaits(&mut self, id: SessionId, message: MessageId) -> Option<Unsettled> {
         let ((settled, _receiver), (reply, mut told)) = (oneshot::channel(), oneshot::channel());
         let command = EngineCommand::AwaitMessage { id, message, settled, reply };
@@ -184,7 +184,7 @@ impl Room {
         told.try_recv().unwrap().map(|(_, unsettled)| unsettled)
     }
 
-    /// Keeps the writer of the store busy until what is returned is dropped.
+    /// Keeps the writer of the store busy until the result is dropped.
     fn hold(&self) -> Sender<()> {
         let (here, arrived) = channel::<()>();
         let (held, hold) = channel::<()>();
@@ -197,7 +197,7 @@ impl Room {
     }
 }
 
-/// What a shim says to a daemon that comes.
+/// What a shim says to a connecting daemon.
 fn welcome(generation: u64, keeping: Keeping) -> Welcome {
     Welcome {
         version: pinfold_shim::VERSION,
@@ -212,7 +212,7 @@ fn welcome(generation: u64, keeping: Keeping) -> Welcome {
     }
 }
 
-/// A text for an inbox, and the row that is told of it.
+/// A text for an inbox, and the receiver of its row.
 fn send(text: &str, key: Option<&str>) -> (Post, oneshot::Receiver<Message>) {
     let (sender, row) = oneshot::channel();
     (Post::Send(Sending { text: text.into(), key: key.map(Into::into), files: Vec::new(), row: sender }), row)
@@ -225,7 +225,8 @@ impl Shim {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// What it was told since it was asked last. What the engine sends is there when the call returns that sends it.
+    /// What it was told since the last call. Whatever the engine sends has arrived when the sending call
+    /// returns.
     fn heard(&mut self) -> Vec<Command> {
         let mut bytes = [0; 65536];
         if let Ok(count) = self.stream.read(&mut bytes) {
@@ -260,7 +261,7 @@ fn is_committed(input: &Input) -> bool {
     matches!(input, Input::Committed { .. })
 }
 
-/// Runs a test on a loop of its own, as the daemon's is: one thread.
+/// Runs a test on one thread, like the daemon's loop.
 fn play(test: impl AsyncFnOnce()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(test());
@@ -278,7 +279,7 @@ fn an_end_is_acknowledged_when_it_is_stored_and_not_before() {
             room.take("the exit", says).await;
             assert_eq!(shim.heard(), [], "{mode}: before it is stored");
             drop(held);
-            // The commit of the end; that of the batch which held the writer has nobody.
+            // The commit of the end; the batch that held the writer reports to no one.
             room.take("that it is stored", is_committed).await;
             let told = shim.heard();
             assert_eq!(told.first(), Some(&Command::Ack { run: FIRST }), "{mode}: {told:?}");
@@ -291,7 +292,8 @@ fn nothing_is_ordered_when_its_commit_failed() {
     play(async || {
         let mut room = Room::new();
         let (id, mut shim) = room.running("always").await;
-        // Somebody has taken the session out of the database: whatever is decided of it cannot be stored.
+        // Another program has removed the session from the database: whatever is decided of it cannot be
+        // stored.
         let mut batch = Batch::new();
         batch.remove(id);
         room.engine.store.commit(batch).wait().unwrap();
@@ -310,7 +312,7 @@ fn the_next_run_is_ordered_as_soon_as_it_is_stored() {
         let (_, mut shim) = room.running("always").await;
         shim.exits(0, LONG);
         room.take("the exit", says).await;
-        // Told by the writer itself: the loop need not hear of it first.
+        // Sent by the writer itself: the loop need not hear of it first.
         let _stored = room.until("that it is stored", is_committed).await;
         let told = shim.heard();
         let [Command::Ack { run: FIRST }, Command::Start(start)] = &told[..] else { panic!("{told:?}") };
@@ -415,7 +417,7 @@ fn a_message_waits_until_its_session_was_looked_at() {
         let (reply, mut answer) = Reply::new();
         let (post, _row) = send("hello", None);
         room.engine.take(Input::Post { id, post, by: None, reply });
-        // Whatever was given to the writer is stored behind this.
+        // Whatever the writer was given before is stored by now.
         room.engine.store.commit(Batch::new()).wait().unwrap();
         assert_eq!(room.engine.store.reader().unwrap().max_seq().unwrap(), before);
         assert!(answer.try_recv().is_err(), "answered before anybody has looked");
@@ -445,7 +447,7 @@ fn a_shim_that_stood_in_its_restart_gap_is_absent_only_when_its_lock_is_free() {
         let session = &room.engine.sessions[&id].session;
         assert_eq!((session.live_run(), session.shim()), (None, pinfold_core::event::Shim::Standing));
         let mut room = room.again();
-        // The shim is there and says nothing: all that shows it is its lock.
+        // The shim exists and says nothing: only its lock shows it.
         let run = Some(Run::new("of-the-shim").unwrap());
         let resource = Resource::Session(SessionName::new("api").unwrap());
         let folders = Folders::open(&room.engine.home).unwrap();

@@ -1,4 +1,4 @@
-//! The ends of runs and of the daemon itself: what shims say, what they do not say, and who is in the way.
+//! The ends of runs and of the daemon itself: what shims report, what they do not, and what is in the way.
 
 use super::hand::{AGENT, FIRST, LONG, Room, SECOND, SHIM, exited, person};
 use crate::engine::Closing;
@@ -255,7 +255,7 @@ fn the_last_lines_of_a_run_stand_in_the_record_of_its_end() {
     let output = room.last_event("run_exited").data["output"].clone();
     let wanted: Vec<String> = (11..=30).map(|line| format!("line {line}")).collect();
     assert_eq!(output, json!(wanted));
-    // The log has not grown since: whatever stands in it is not of this run.
+    // The log has not grown since: nothing in it is of this run.
     room.starts(id, SECOND);
     room.says(
         id,

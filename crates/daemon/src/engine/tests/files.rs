@@ -1,4 +1,4 @@
-//! Files without threads: what is asked for is done when the call returns.
+//! Files without threads: everything asked for is done when the call returns.
 
 use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{Config, LoadError};

@@ -1,5 +1,5 @@
-//! Runs with a tape, by hand: what their agents print is heard once, what is said to them is said once, and nothing before
-//! what led to it is durable.
+//! Runs with a tape, by hand: what their agents print is heard once, what they are told is said once, and
+//! nothing happens before its cause is durable.
 
 use super::hand::{AGENT, FIRST, LONG, PROCESS, Room, SECOND, SHIM, exited};
 use super::taped::{Shim, comes, ready, scripted, started};
@@ -137,7 +137,7 @@ fn a_word_that_is_refused_because_more_was_printed_is_tried_again_after_that_was
     shim.takes(&mut room);
     room.ask(shim.id, Ask::Interrupt);
     let Some(Command::Say(say)) = room.heard(shim.id).pop() else { panic!("an interrupt is said") };
-    // The end of the turn was on its way.
+    // The end of the turn was already on its way.
     let number = shim.number("prompt");
     shim.append(
         What::Out,
@@ -188,7 +188,7 @@ fn the_next_daemon_hears_the_rest_of_a_tape_and_says_nothing_twice() {
     let message = room.send(shim.id, "hello", None);
     shim.serve(&mut room);
     assert_eq!(shim.labels(), ["handshake", "prompt"]);
-    // The daemon dies; what the agent prints meanwhile nobody hears.
+    // The daemon dies; what the agent prints meanwhile is not heard.
     let number = shim.number("prompt");
     shim.append(What::Out, format!("{}\n", json!({ "type": "session", "id": "s-9" })).as_bytes());
     shim.append(
@@ -284,7 +284,7 @@ fn a_tape_that_was_read_for_a_run_that_is_over_changes_nothing() {
     assert_eq!(room.state(shim.id), State::Running);
 }
 
-/// An agent with a tape whose conversation was chosen by pinfold, or named by a person; it is told that it is not known.
+/// An agent with a tape whose conversation pinfold chose or a person named; its vendor does not know it.
 fn on_an_unknown_conversation(room: &mut Room, chosen: bool) -> (Shim, pinfold_core::MessageId) {
     let mut definition = scripted();
     definition["vendor_session"] = "v-1".into();
@@ -409,7 +409,7 @@ fn an_answer_that_is_told_in_parts_is_whole_under_the_next_daemon() {
     let (mut shim, message) = in_a_turn(&mut room);
     let parts = ["a", "b", "c"].map(|letter| letter.repeat(200_000));
     shim.prints(&mut room, &json!({ "type": "text", "text": parts[0] }).to_string());
-    // How far it was heard is stored with what comes of it.
+    // The cursor is stored with what comes of the output.
     let asks = json!({ "type": "asks", "request": "a1", "kind": "permission", "title": "Bash: rm" });
     shim.prints(&mut room, &asks.to_string());
     assert!(shim.heard > 0);

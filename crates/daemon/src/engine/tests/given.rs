@@ -1,4 +1,4 @@
-//! What sessions were given with `--env`: in files of their own, which live as long as a record names them.
+//! Values given to sessions with `--env`: in files of their own, which live as long as a record names them.
 
 use super::hand::Room;
 use crate::engine::WhyNot;

@@ -1,4 +1,4 @@
-//! Guests: what a shim is told of one, who is told of its terminal, and what an old shim is spared.
+//! Guests: what a shim is told of one, which client is told of its terminal, and what an old shim is spared.
 
 use super::hand::{FIRST, Room, person};
 use crate::engine::command::Command as Order;
@@ -22,7 +22,7 @@ fn attach(room: &mut Room, id: SessionId, attach: Attach) -> Result<Attached, No
     room.order(|reply| Order::Attach { id, attach, reply }).expect("it is answered")
 }
 
-/// A session whose terminal program joins its run, and somebody who attaches to it.
+/// A session whose terminal program joins its run, and a client that attaches to it.
 fn attached() -> (Room, SessionId, Standings) {
     let mut room = Room::new();
     let id = room.running("a", &json!({ "interactive": ["vendor", "ui"], "attach": "join", "umask": 0o27 }));
@@ -61,7 +61,7 @@ fn a_guest_has_the_words_of_the_terminal_program_and_the_rest_of_its_run() {
     let ready = matches!(&*standings.borrow(), Some(Standing::Ready { run: FIRST, guest: Some(1), .. }));
     assert!(ready, "{:?}", standings.borrow());
     assert_eq!(room.last_event("guest_started").data["pid"], json!(PID));
-    // Whoever had its terminal is not attached any more when it has ended.
+    // A client on its terminal is no longer attached when it has ended.
     assert_eq!(room.engine.sessions[&id].session.consumers(), 1);
     room.says(id, ended(Exit::Code(3), None));
     assert_eq!(room.last_event("guest_ended").data["code"], json!(3));
@@ -87,7 +87,7 @@ fn a_shim_that_is_older_than_guests_is_not_asked_for_one() {
     assert!(matches!(refused, Err(NotAttached::OldShim { .. })));
     assert_eq!(guests(&mut room, id), []);
     assert_eq!(room.engine.sessions[&id].session.consumers(), 0);
-    // Whoever only reads starts nothing.
+    // A client that only reads starts nothing.
     let reads = attach(&mut room, id, Attach { read_only: true, ..wish() });
     assert!(matches!(reads, Ok(Attached::Output)));
 }

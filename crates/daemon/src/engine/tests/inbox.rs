@@ -1,4 +1,4 @@
-//! Messages through the loop: what is taken, what the agent is given, and when a turn is over.
+//! Messages through the loop: what is accepted, what the agent is given, and when a turn is over.
 
 use super::hand::{FIRST, Room, SECOND, run_of, sending};
 use crate::engine::Reply;

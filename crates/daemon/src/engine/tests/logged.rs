@@ -1,4 +1,4 @@
-//! What the daemon's log says of things that change nothing.
+//! What the daemon logs about things that change nothing.
 
 use super::hand::{FIRST, Room, SECOND};
 use pinfold_core::MessageId;
@@ -23,7 +23,7 @@ impl io::Write for Sheet {
     }
 }
 
-/// What is logged meanwhile, by this thread.
+/// What this thread logs meanwhile.
 fn logged(happens: impl FnOnce()) -> String {
     let sheet = Sheet::default();
     let writer = sheet.clone();

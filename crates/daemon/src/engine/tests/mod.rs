@@ -1,5 +1,5 @@
-//! Tests of the loop: what is durable before what, what is seen of it from outside, and what it does with each thing that
-//! comes to it (`hand` is a loop whose ports the test has in its hand).
+//! Tests of the loop: what is durable before what, what is visible from outside, and what it does with each
+//! input (`hand` is a loop whose ports the test controls).
 
 mod accounts;
 mod activity;

@@ -1,4 +1,4 @@
-//! Sessions by name and by kin: what is found, what may be made, and what is changed of them.
+//! Sessions by name and by parent: what is found, what may be created, and what can be changed.
 
 use super::hand::{FIRST, Room, definition, person};
 use crate::engine::input::{Create, Define, Given, Input};

@@ -1,5 +1,5 @@
-//! The engine from outside: what is read of it, what it is told to do, and what it tells of changes. Nothing is started
-//! here, and nothing stored.
+//! The engine from outside: what can be read, what it is told to do, and what it publishes of changes.
+//! Nothing is started or stored here.
 
 use crate::caller::Pass;
 use crate::define::config::Config;
@@ -62,14 +62,14 @@ impl Room {
         Room { engine, inputs, _folder: folder }
     }
 
-    /// Takes what is there, and what comes of it.
+    /// Takes all inputs, and those that result from them.
     fn settle(&mut self) {
         while let Ok(input) = self.inputs.try_recv() {
             self.engine.take(input);
         }
     }
 
-    /// A session that waits for a message; `more` are fields of its definition.
+    /// A session that waits for a message; `more` has fields of its definition.
     fn create(&mut self, name: &str, more: &Value) -> SessionId {
         let mut definition = json!({
             "agent": "command", "command": ["cat"], "dir": "/", "dir_lock": false, "mode": "on-demand",
@@ -100,7 +100,7 @@ impl Room {
         View(&self.engine)
     }
 
-    /// What changed after a number: each with its number and the name of its session.
+    /// The changes after a number: each with its number and the name of its session.
     fn changes(&self, after: u64) -> Vec<(u64, String)> {
         let changes = self.view().changes_after(after, 100).unwrap();
         let name = |what| match what {
@@ -163,7 +163,7 @@ async fn what_is_read_or_told_waits_until_every_session_was_looked_at() {
 async fn a_list_is_read_in_parts_and_written_as_one() {
     let mut room = Room::new();
     let mut ids: Vec<SessionId> = ["a", "b", "c"].iter().map(|name| room.create(name, &json!({}))).collect();
-    // Those of one millisecond are in any order.
+    // Ids of one millisecond are in random order.
     ids.sort();
     let (filter, pass) = (Filter { limit: Some(2), ..Filter::default() }, Pass::default());
     let first = list::part(room.view(), (&filter, &pass), None, 2);

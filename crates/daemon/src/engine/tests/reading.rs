@@ -1,5 +1,5 @@
-//! What is read of the engine: views of sessions and of the daemon, numbers that are measured, and the handle by which
-//! everybody else reaches the loop.
+//! What can be read of the engine: views of sessions and of the daemon, metrics, and the handle through which
+//! everything else reaches the loop.
 
 use super::hand::{AGENT, FIRST, Room, SHIM, person, sending};
 use crate::caller::Act;
@@ -28,7 +28,7 @@ fn measured(room: &Room, name: &str, label: Option<(&str, &str)>) -> f64 {
     first.value
 }
 
-/// What a question to the loop comes to, while the loop is turned by hand.
+/// The result of a question to the loop, while the loop is driven by hand.
 async fn asked<T>(room: &mut Room, question: impl Future<Output = T>) -> T {
     let mut question = std::pin::pin!(question);
     std::future::poll_fn(|context| {
@@ -299,7 +299,7 @@ fn a_deadline_that_passed_while_something_else_happened_is_met_all_the_same() {
     let id = room.running("a", &json!({}));
     room.says(id, Report::Exited(super::hand::exited(FIRST, Exit::Code(1), Duration::ZERO)));
     assert_eq!(room.state(id), State::Backoff);
-    // It is late, and nobody has looked at the clock yet.
+    // The deadline has passed, and the clock has not been read yet.
     room.desk.lock().now += super::hand::LONG;
     room.says(id, Report::Leaving);
     assert_eq!(room.state(id), State::Backoff);

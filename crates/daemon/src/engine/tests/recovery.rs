@@ -14,7 +14,7 @@ use pinfold_store::{Batch, SessionId, Trouble};
 use serde_json::json;
 use std::time::Duration;
 
-/// The look that was ordered for a session finds this.
+/// Makes the look ordered for a session find this.
 fn finds(room: &mut Room, id: SessionId, seen: Seen) {
     let mut desk = room.desk.lock();
     let at = desk.looks.iter().position(|(look, _)| look.subject.id == id).expect("it is looked at");
@@ -28,7 +28,7 @@ fn nobody(records: Vec<Exited>) -> Seen {
     Seen::of(Machine::Same, ShimSeen::Nobody, records)
 }
 
-/// A shim that keeps the first run, and whose ends were not all acknowledged.
+/// What is found of a shim that keeps the first run and whose exits were not all acknowledged.
 fn keeping(room: &Room, id: SessionId, run: RunNumber, exits: Vec<Exited>) -> Seen {
     let at = pinfold_core::Wall(0);
     let up = room.up(id, Keeping::Running { run, process: PROCESS, at }, exits.clone());
@@ -380,7 +380,7 @@ fn a_daemon_whose_socket_moved_tells_new_runs_the_new_place() {
     assert_eq!(birth.opening.listen, std::path::Path::new("/new/run/shims").join(format!("{id}.sock")));
 }
 
-// What contradicts the store.
+// Makes the next batch contradict the store.
 
 fn contradict(room: &mut Room, id: SessionId) {
     let mut batch = Batch::new();

@@ -1,4 +1,4 @@
-//! From the decision to run to an agent that runs: locks, the shim, and what it is told.
+//! From the decision to run to a running agent: locks, the shim, and what it is told.
 
 use super::hand::{FIRST, PROCESS, Room, SECOND, exited};
 use crate::ports::locks::{Awaited, Refused};
@@ -287,7 +287,7 @@ fn a_restart_under_a_shim_that_stands_is_one_order() {
     assert!(room.desk.lock().births.is_empty());
 }
 
-/// A session whose shim was told to leave, and has not.
+/// A session whose shim was told to leave and has not.
 fn leaving(room: &mut Room) -> SessionId {
     let id = room.running("a", &json!({}));
     room.stop(id);

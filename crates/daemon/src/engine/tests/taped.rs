@@ -11,20 +11,20 @@ use pinfold_shim::{Can, Command, Keeping, Report, SaidUpTo, SayNumber, TapeRepor
 use pinfold_store::SessionId;
 use serde_json::json;
 
-/// A shim with its tape, and an agent that does what the test says.
+/// A shim with its tape, and an agent that the test controls.
 pub(super) struct Shim {
     pub(super) id: SessionId,
     pub(super) run: RunNumber,
     pub(super) tape: Vec<Taped>,
     pub(super) said: u64,
-    /// What was said to the agent: the label and the line.
+    /// What the agent was told: the label and the line.
     pub(super) lines: Vec<(String, String)>,
     pub(super) heard: u64,
-    /// Everything else that it was told.
+    /// All other commands.
     pub(super) told: Vec<Command>,
 }
 
-/// Every entry is so long.
+/// The length of every entry.
 const LENGTH: u64 = 100;
 
 impl Shim {
@@ -52,7 +52,7 @@ impl Shim {
         SaidUpTo { said: SayNumber(self.said), written: SayNumber(self.said) }
     }
 
-    /// Obeys, and lets its tape be read, until nothing is left to do.
+    /// Obeys, and serves reads of its tape, until nothing is left to do.
     pub(super) fn serve(&mut self, room: &mut Room) {
         loop {
             let (told, wanted) = (room.heard(self.id), std::mem::take(&mut room.desk.lock().stretches));
@@ -94,12 +94,12 @@ impl Shim {
         }
     }
 
-    /// What was said, by its labels.
+    /// The labels of what was said.
     pub(super) fn labels(&self) -> Vec<&str> {
         self.lines.iter().map(|(label, _)| label.split(' ').next().unwrap()).collect()
     }
 
-    /// The number under which something was said last.
+    /// The number under which something was last said.
     pub(super) fn number(&self, what: &str) -> usize {
         self.labels().iter().rposition(|label| *label == what).expect("it was said") + 1
     }
@@ -147,7 +147,7 @@ pub(super) fn started(room: &mut Room) -> Shim {
     started_as(room, "api", &scripted())
 }
 
-/// The same with a name and a definition of its own.
+/// The same with this name and definition.
 pub(super) fn started_as(room: &mut Room, name: &str, more: &serde_json::Value) -> Shim {
     let id = room.starting(name, more);
     comes(room, id);

@@ -1,7 +1,8 @@
-//! A session with a tape in a machine whose power fails: whatever the disk has lost of the tape while the database was kept, nothing
-//! of the next run is passed over, what may have been said before is marked, and nothing is done whose end was not printed.
+//! A session with a tape on a machine whose power fails: whatever the disk has lost of the tape while the
+//! database was kept, nothing of the next run is skipped, what may have been said before is marked, and
+//! nothing counts as done whose end was not printed.
 //!
-//! Daemon, shim and agent take their steps in an order that dice choose, and die between any two of them.
+//! Daemon, shim and agent take their steps in random order, and die between any two of them.
 
 use super::hand::{LONG, PROCESS, Room, exited};
 use crate::ports::shims::observe::Seen;
@@ -23,12 +24,12 @@ use std::time::Duration;
 const CASES: u64 = 1_000;
 const STEPS: u64 = 60;
 const MESSAGES: usize = 4;
-/// Far more than it takes to come to rest.
+/// Far more steps than it takes to come to rest.
 const PATIENCE: usize = 400;
 /// The bytes of an entry.
 const LENGTH: u64 = 100;
 
-/// Numbers that are as good as random, and the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Dice(u64);
 
 impl Dice {
@@ -38,13 +39,13 @@ impl Dice {
     }
 }
 
-/// The agent of the run that lives, and what its shim has said to it.
+/// The agent of the live run, and what its shim has said to it.
 #[derive(Default)]
 struct Agent {
     said: u64,
     /// Lines that it has not read.
     unread: VecDeque<(u64, Value)>,
-    /// The turn under way: the number of its word, and its message.
+    /// The turn under way: the number of its utterance, and its message.
     turn: Option<(u64, String)>,
     /// It got the stop signal.
     signalled: bool,
@@ -54,21 +55,21 @@ struct World {
     room: Option<Room>,
     id: SessionId,
     tape: Vec<Taped>,
-    /// Where the tape goes on; entries may be missing before it.
+    /// Where the tape continues; entries before it may be missing.
     end: u64,
     run: Option<RunNumber>,
     agent: Option<Agent>,
     records: Vec<Exited>,
-    /// What the shim has said on a connection that the daemon has and does not read yet, if it has one.
+    /// Reports that the daemon has not read yet, if it is connected.
     unheard: Option<VecDeque<Report>>,
     sent: Vec<MessageId>,
-    /// Every delivery that an agent has read, and the messages that any has.
+    /// Every delivery that an agent has read, and every message that one has read.
     deliveries: BTreeSet<(RunNumber, u64)>,
     said: BTreeSet<String>,
     /// Messages whose end was printed, and where.
     ended: BTreeMap<String, u64>,
     cuts: usize,
-    /// How often an agent read that it is to end its turn, or to leave.
+    /// How often an agent read that it should end its turn, or leave.
     words: usize,
 }
 
@@ -114,7 +115,7 @@ impl World {
         self.is_heard();
     }
 
-    /// The daemon reads what the shim has said.
+    /// The daemon reads what the shim has reported.
     fn is_heard(&mut self) {
         let (id, Some(unheard)) = (self.id, &mut self.unheard) else { return };
         let Some(room) = self.room.as_mut().filter(|room| room.desk.is_heard(id)) else { return };
@@ -126,7 +127,7 @@ impl World {
         SaidUpTo { said, written: said }
     }
 
-    /// Whoever waits for locks, a shim or a part of the tape gets it, and the shim reads what it was told.
+    /// Serves requests for locks, a shim or a part of the tape; the shim reads its commands.
     fn serves(&mut self) {
         let id = self.id;
         self.is_looked_at(Machine::Same);
@@ -203,7 +204,7 @@ impl World {
         self.reports(Report::Tape(report));
     }
 
-    /// The agent reads a line, or hears its signal.
+    /// The agent reads a line, or gets its signal.
     fn acts(&mut self) {
         if self.agent.as_ref().is_some_and(|agent| agent.signalled && agent.unread.is_empty()) {
             return self.leaves();
@@ -243,7 +244,7 @@ impl World {
         self.prints(&json!({ "type": "ended", "id": number, "answer": "x" }));
     }
 
-    /// The agent leaves, and its shim writes that down.
+    /// The agent leaves, and its shim records that.
     fn leaves(&mut self) {
         if self.agent.is_none() {
             return;
@@ -263,7 +264,7 @@ impl World {
         self.is_looked_at(machine);
     }
 
-    /// Whoever looks at the session finds what is there.
+    /// Answers looks at the session with what exists.
     fn is_looked_at(&mut self, machine: Machine) {
         let Some(room) = &mut self.room else { return };
         let (looks, proofs) = {
@@ -297,7 +298,7 @@ impl World {
         room.settle();
     }
 
-    /// Everything dies; the tape may have lost its end, and the records theirs. What is stored is kept.
+    /// Everything dies; the tape and the records may have lost their ends. The database is kept.
     fn power_fails(&mut self, dice: &mut Dice) {
         self.agent = None;
         let left = dice.below(self.tape.len() as u64 + 1) as usize;
@@ -331,7 +332,7 @@ impl World {
         }
     }
 
-    /// Sends a message, unless the daemon has to look at the session first.
+    /// Sends a message, unless the daemon has yet to look at the session.
     fn send(&mut self) {
         let (id, room) = (self.id, self.room.as_mut().unwrap());
         if self.sent.len() < MESSAGES && !room.engine.early.contains_key(&id) {
@@ -339,7 +340,7 @@ impl World {
         }
     }
 
-    /// A person wants another run, whatever this one does.
+    /// A person asks for another run, whatever this one does.
     fn restarts(&mut self) {
         let (id, room) = (self.id, self.room.as_mut().unwrap());
         if !room.engine.early.contains_key(&id) {

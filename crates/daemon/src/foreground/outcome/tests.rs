@@ -1,4 +1,4 @@
-//! The exit code of `pinfold run`, and what is said on the way.
+//! The exit code of `pinfold run`, and what is printed on the way.
 
 use super::*;
 use crate::engine::tests::hand::{FIRST, Room, exited};
@@ -91,7 +91,7 @@ fn a_session_that_crashed_too_often_says_how_often() {
     }
 }
 
-/// What is said of the decisions that this does.
+/// What is printed about the decisions that these deeds cause.
 fn said(room: &mut Room, deeds: impl FnOnce(&mut Room)) -> (Vec<String>, Ends) {
     let (ends, lines) = (Arc::new(Mutex::new(Ends::default())), Arc::new(Mutex::new(Vec::new())));
     let heard = Arc::clone(&lines);

@@ -1,4 +1,4 @@
-//! Who is let through: a person always, a run and one that is confined by what the session is to it.
+//! Who is admitted: a person always, a run or a confined caller depending on its relation to the session.
 
 use super::*;
 use crate::engine::tests::hand::{Room, SHIM};
@@ -14,7 +14,7 @@ struct Family {
     own: SessionId,
 }
 
-/// A session that runs, with a parent, a child and a stranger, under this configuration.
+/// A running session with a parent, a child and an unrelated session, under this configuration.
 fn family(config: &str) -> Family {
     let mut room = Room::configured(config);
     let parent = room.create("parent", &json!({}));

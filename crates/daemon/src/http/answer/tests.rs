@@ -1,4 +1,4 @@
-//! Errors as clients get them: their status, their words and what to do.
+//! Errors as clients get them: status, text and advice.
 
 use super::*;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What a run may make and change.
+//! What a run may create and change.
 
 use super::*;
 use crate::engine::tests::hand::Room;

@@ -1,14 +1,15 @@
-//! Files of long answers that no message has: a crash left them, or their message went and they did not.
+//! Files of long answers that belong to no message: left by a crash, or by a message that was deleted.
 
 use pinfold_store::{ANSWERS, DRAFT, MessageState, Query, Read, Ulid};
 use std::fs::{self, DirEntry};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A file has its name before its message says so, and a draft grows until its turn ends: nothing of today is looked at.
+/// A file has its name before its message refers to it, and a draft grows until its turn ends: recent files
+/// are not touched.
 const YOUNG: Duration = Duration::from_secs(60 * 60);
 
-/// Removes them, and tells how many there were.
+/// Removes them, and returns how many there were.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -37,11 +38,11 @@ fn is_needed(reader: &dyn Query, file: &DirEntry) -> Read<bool> {
     let name = file.file_name();
     let Some(name) = name.to_str() else { return Ok(true) };
     let (id, draft) = name.strip_suffix(DRAFT).map_or((name, false), |id| (id, true));
-    // What is not ours is left alone.
+    // A file that is not ours is left alone.
     let Ok(id) = id.parse::<Ulid>() else { return Ok(true) };
     let message = match reader.message(id.into()) {
         Ok(message) => message,
-        // A damaged message may be the one that has it.
+        // A damaged message may be its owner.
         Err(pinfold_store::ReadError::Row { .. }) => return Ok(true),
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! What is said of what was forgotten, and when.
+//! What is reported about pruning, and when.
 
 use super::*;
 

@@ -25,7 +25,7 @@ impl Ground {
         IdFiles { folder, around: (String::new(), ".json".to_owned()), keys }
     }
 
-    /// This process says what it does.
+    /// Makes this process say what it does.
     fn say(&self, text: &str) {
         let files = self.files();
         std::fs::create_dir_all(&files.folder).unwrap();

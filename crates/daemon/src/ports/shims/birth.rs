@@ -1,7 +1,8 @@
-//! How a shim comes to be: forked by the nursery, or executed where there is none that answers; and what it is told first.
+//! The birth of a shim: forked by the nursery, or executed if no nursery answers; and the first commands it
+//! gets.
 //!
-//! This decides in which order things are tried and whose the locks are meanwhile. A `Cradle` does them: the real one
-//! blocks in system calls, that of the simulation asks its script.
+//! This decides in which order things are tried and who has the locks meanwhile. A `Cradle` does them: the
+//! real one blocks in system calls, that of the simulation follows its script.
 
 use super::ShimUp;
 use crate::crash;
@@ -13,42 +14,44 @@ use pinfold_shim::{Command, Start, Welcome};
 use std::time::Duration;
 use tracing::{debug, warn};
 
-/// A shim that was started answers within this; a machine that needs longer is out of order.
+/// A new shim answers within this time; a machine that needs longer is broken.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// A shim that a nursery forks answers within milliseconds; after this, the nursery does not run.
+/// A shim forked by a nursery answers within milliseconds; after this time, the nursery is not running.
 const FORKED: Duration = Duration::from_secs(2);
 
-/// Locks as they are given to a shim.
+/// Locks as they are lent to a shim.
 pub(crate) type Lent<'a> = [(&'a Folder, &'a Guard)];
 
-/// Where shims come from. All of it blocks.
+/// Where shims come from. All calls block.
 pub(crate) trait Cradle {
-    /// Which process was asked for a shim.
+    /// The process that was asked for a shim.
     type Asked: Copy;
-    /// The connection with a shim that may still be coming, with the moment at which it was asked for.
+    /// The link to a shim that may still be coming, and when it was asked for.
     type Link;
     /// A shim that has to be reaped.
     type Child;
 
-    /// Asks the nursery for a shim, and gives it the locks. Nothing where there is none, or it cannot be asked.
+    /// Asks the nursery for a shim, and gives it the locks. `None` if there is no nursery, or it cannot be
+    /// asked.
     fn fork(&self, lent: &Lent<'_>) -> Option<(Self::Asked, Self::Link)>;
 
-    /// Ends the nursery that was asked, unless another one has its place, and with it whatever it has not done.
+    /// Kills the nursery that was asked, unless it was already replaced, and with it whatever it has not
+    /// done.
     fn renew(&self, asked: Self::Asked);
 
     /// Executes a shim, and gives it the locks.
     fn execute(&self, lent: &Lent<'_>) -> Result<(Self::Child, Self::Link), StartRefused>;
 
-    /// Says hello, and waits for the answer until so long after the shim was asked for.
+    /// Says hello, and waits for the answer until this long after the shim was asked for.
     fn greet(&self, link: &mut Self::Link, within: Duration) -> Result<Box<Welcome>, NotGreeted>;
 
-    /// Waits on for the answer to a hello.
+    /// Keeps waiting for the answer to a hello.
     fn hear_welcome(&self, link: &mut Self::Link, within: Duration) -> Result<Box<Welcome>, NotGreeted>;
 
-    /// Tells a shim that has answered something.
+    /// Sends a command to a shim that has answered.
     fn tell(&self, link: &mut Self::Link, command: &Command) -> Result<(), StartRefused>;
 
-    /// Lets a shim go: without its connection it leaves.
+    /// Lets a shim go: it leaves when its link is closed.
     fn let_go(&self, link: Self::Link, child: Option<Self::Child>);
 
     /// A shim that has its order.
@@ -58,13 +61,13 @@ pub(crate) trait Cradle {
 /// Why a shim did not say welcome.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotGreeted {
-    /// Nothing came in time.
+    /// No answer came in time.
     #[error("the shim did not answer in time")]
     TimeUp,
-    /// There is no shim at the other end, or not any more.
+    /// There is no shim at the other end, or no longer.
     #[error("the shim left before it said welcome")]
     Closed,
-    /// It said something else.
+    /// It sent something else.
     #[error("{}", .0.text)]
     Other(StartRefused),
 }
@@ -87,7 +90,7 @@ struct Greeted<C: Cradle> {
     child: Option<C::Child>,
 }
 
-/// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
+/// Starts a shim under the locks and tells it to start the run, which is already stored. Blocks.
 pub(crate) fn open<C: Cradle>(
     cradle: &C,
     held: Box<dyn Held>,
@@ -120,23 +123,23 @@ pub(crate) fn open<C: Cradle>(
     }
 }
 
-/// A shim that is forked by the nursery. One that does not come although it was asked for is started without it.
+/// A shim forked by the nursery. If it does not come, one is started directly.
 fn from_nursery<C: Cradle>(cradle: &C, lent: &Lent<'_>) -> Result<Greeted<C>, StartRefused> {
-    // It was lost while it was asked, or its program is: the other way says which.
+    // The nursery was lost while being asked, or its program was: the direct way shows which.
     let Some((asked, mut link)) = cradle.fork(lent) else { return directly(cradle, lent) };
     let mut greeted = greet_new(cradle, &mut link, FORKED);
     if let Err(NotGreeted::TimeUp) = greeted {
         warn!("the process that shims are forked from does not answer: another one takes its place");
-        // A shim that it has forked is about to answer; one that it has not will never be.
+        // A shim that it has forked is about to answer; one that it has not will never exist.
         cradle.renew(asked);
         greeted = cradle.hear_welcome(&mut link, HANDSHAKE);
     }
     match greeted {
         Ok(welcome) => Ok(Greeted { link, welcome, child: None }),
-        // It has nobody at its other end: no shim of it has a copy of the locks.
+        // The other end is closed: no shim of it has a copy of the locks.
         Err(NotGreeted::Closed) => directly(cradle, lent),
         Err(problem @ (NotGreeted::TimeUp | NotGreeted::Other(_))) => {
-            // Without its connection it leaves; and the process that it came from is not asked again.
+            // It leaves when its link is closed, and the process that forked it is not asked again.
             cradle.let_go(link, None);
             cradle.renew(asked);
             Err(problem.into())

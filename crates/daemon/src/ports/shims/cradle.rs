@@ -1,4 +1,4 @@
-//! Shims that are processes, from their beginning to their first order.
+//! Shims that are processes, from their birth to their first order.
 
 use super::birth::{Cradle, Lent, NotGreeted};
 use super::{Greeted, ShimUp, greet, hear_welcome, note_end, refusal};
@@ -24,7 +24,7 @@ impl Processes<'_> {
     }
 }
 
-/// A connection, and when its shim was asked for.
+/// A link, and when its shim was asked for.
 pub(super) struct Awaited {
     link: Link,
     begun: Instant,
@@ -82,11 +82,11 @@ impl Cradle for Processes<'_> {
     }
 }
 
-/// Makes the folders again that somebody removed since the session was made.
+/// Makes the folders again if they were removed since the session was created.
 fn make_places(opening: &Opening) {
     for file in [&opening.records, &opening.listen] {
         if let Some(folder) = file.parent() {
-            // What is wrong shows when they are used, and is told then.
+            // An error shows when they are used, and is reported then.
             _ = private::make_private(folder, Wider::Tighten);
         }
     }

@@ -1,5 +1,5 @@
-//! Shims, as the loop knows them, and the connections with real ones: commands go out at once, reports come in through a
-//! task; the loop never waits.
+//! Shims, as the loop knows them, and the links to real ones: commands go out at once, reports come in
+//! through a task; the loop never waits.
 
 pub(crate) mod birth;
 mod cradle;
@@ -38,46 +38,47 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-/// A shim that lives answers a new daemon within this, or counts as mute for now.
+/// A live shim answers a new daemon within this time, or counts as mute for now.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Which connection: an old one's last words are not taken for a new one's.
+/// The number of a link: the last reports of an old link are not taken for those of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkNumber(pub(crate) u64);
 
 /// Starts shims, finds them, and reads what they leave on disk.
 pub(crate) trait Shims {
-    /// Starts a shim under locks, which are its own from then on, and tells it to start a run.
+    /// Starts a shim under locks, which then belong to it, and tells it to start a run.
     fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>);
 
-    /// Looks for what is there of a session: its shim, its exit records, its lock.
+    /// Looks for what exists of a session: its shim, its exit records, its lock.
     fn observe(&self, look: Look, then: Then<Seen>);
 
-    /// Looks for who is left below a shim that does not say it itself.
+    /// Looks for survivors below a shim that does not name them itself.
     fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>);
 
-    /// Looks for the first of these sockets of a session's shim that is there.
+    /// Looks for the first existing socket of a session's shim.
     fn find_socket(&self, id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>);
 
-    /// Looks for shims and folders of a home, but for those of these sessions.
+    /// Looks for shims and folders of a home, except those of these sessions.
     fn strangers(&self, home: Home, kept: BTreeSet<String>, then: Then<There>);
 
     /// Ends the run of a shim that the store does not know, by the id of its session, and lets the shim go.
     fn end_stranger(&self, id: String, socket: PathBuf, generation: u64, then: Then<()>);
 
-    // What follows is read at once. The files have a fixed size (records, turn) or are read from their end (log), the
-    // shim has just written them, so they are in memory; and an exit has to be judged before anything else is.
+    // The following read synchronously. The files have a fixed size (records, turn) or are read from their
+    // end (log), and the shim has just written them, so they are in memory; and an exit has to be judged
+    // before anything else.
 
-    /// The ends that a session's shims wrote down and that were not acknowledged.
+    /// The exits that a session's shims recorded and that were not acknowledged.
     fn records(&self, home: &Home, id: SessionId) -> Vec<Exited>;
 
-    /// The latest turn that a session's shim wrote down.
+    /// The latest turn that a session's shim recorded.
     fn latest_turn(&self, home: &Home, id: SessionId) -> Option<Turn>;
 
     /// The last lines of a run.
     fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<Entry>;
 
-    /// How long a shim has run on a processor, in nanoseconds, where the kernel counts it.
+    /// The CPU time a shim has used, in nanoseconds, if the kernel counts it.
     fn ran(&self, shim: u32) -> Option<u64>;
 }
 
@@ -85,7 +86,7 @@ pub(crate) trait Shims {
 pub(crate) struct Birth {
     pub(crate) opening: Opening,
     pub(crate) generation: u64,
-    /// The ends up to this run are stored.
+    /// The exits up to this run are stored.
     pub(crate) settled: RunNumber,
     pub(crate) start: Box<Start>,
 }
@@ -98,16 +99,16 @@ pub(crate) struct ShimUp {
     pub(crate) welcome: Box<Welcome>,
 }
 
-/// What is done with everything that a shim says; nothing when its connection ended.
+/// Receives every report of a shim; `None` when its link has ended.
 pub(crate) type Hear = Box<dyn Fn(Option<Report>) + Send>;
 
-/// The connection with a shim that has just said welcome.
+/// The connection to a shim that has just said welcome.
 pub(crate) trait Connection: Send {
-    /// Has everything heard that comes, from now on; one that has to be reaped says when it was.
+    /// Passes every report on from now on; for a shim that has to be reaped, returns the task that does it.
     fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)>;
 }
 
-/// The connection with a shim that is a process.
+/// The connection to a shim that is a process.
 pub(crate) struct Greeted {
     pub(crate) socket: PathBuf,
     pub(crate) link: Link,
@@ -154,13 +155,13 @@ impl Connection for SocketConnection {
     }
 }
 
-/// An open connection with a shim.
+/// An open link to a shim.
 pub(crate) struct ShimLink {
     pub(crate) number: LinkNumber,
     pub(crate) pid: u32,
-    /// What it can beside what every shim can.
+    /// What it can do beyond what every shim can.
     pub(crate) can: Can,
-    /// It was told to give the locks back and to go.
+    /// It was told to release the locks and leave.
     pub(crate) leaving: bool,
     socket: PathBuf,
     out: Outlet,
@@ -174,7 +175,7 @@ impl ShimLink {
         self.out.send(&bytes);
     }
 
-    /// Hands it more locks for a run; the caller keeps its own until the shim says that it has them.
+    /// Hands it more locks for a run; the caller keeps its own until the shim confirms them.
     pub(crate) fn hold(&self, run: RunNumber, held: &dyn Held) -> io::Result<()> {
         let (locks, descriptors) = pinfold_shim::client::lend(&held.lend())?;
         let descriptors: io::Result<Vec<_>> =
@@ -185,23 +186,23 @@ impl ShimLink {
         Ok(())
     }
 
-    /// The way to it, for whoever is not the loop.
+    /// The way to the shim, for use outside the loop.
     pub(crate) fn outlet(&self) -> Outlet {
         self.out.clone()
     }
 
-    /// Where it may listen, in the order in which that is to be tried.
+    /// Where it may listen, in the order to try.
     pub(crate) fn sockets(&self, home: &Home, id: SessionId) -> Vec<PathBuf> {
         std::iter::once(self.socket.clone()).chain(home.shim_sockets(id)).collect()
     }
 
-    /// Tells it to give the locks back and to go.
+    /// Tells it to release the locks and leave.
     pub(crate) fn dismiss(&mut self) {
         self.leaving = true;
         self.send(&Command::Release);
     }
 
-    /// Takes a connection over: from now on everything that the shim says is heard.
+    /// Takes over a connection: from now on every report of the shim is heard.
     pub(crate) fn attach(
         up: ShimUp,
         number: LinkNumber,
@@ -210,7 +211,7 @@ impl ShimLink {
         let (pid, can) = (up.welcome.shim, up.welcome.can);
         let (out, reaper) = up.connection.follow(Box::new(hear))?;
         let link = ShimLink { number, pid, can, leaving: false, socket: up.socket, out };
-        // Output is read from the log, by whoever wants it.
+        // Output is read from the log when a client wants it.
         link.send(&Command::Follow { on: false });
         Ok((link, reaper))
     }
@@ -230,7 +231,7 @@ async fn read_reports(
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        // Whoever does not speak our language any more is treated as gone.
+        // A shim that no longer speaks our protocol is treated as gone.
         if understand(&mut decoder, &mut ready).is_err() {
             break;
         }
@@ -238,7 +239,7 @@ async fn read_reports(
     hear_report(None);
 }
 
-/// Waits, and reads once. The room for it is nobody's: a thousand connections would each keep theirs.
+/// Waits, and reads once. The buffer is on the stack: otherwise a thousand connections would each keep one.
 async fn hear(read: &AsyncFd<OwnedFd>, decoder: &mut Decoder) -> io::Result<usize> {
     loop {
         let mut ready = read.readable().await?;
@@ -246,7 +247,7 @@ async fn hear(read: &AsyncFd<OwnedFd>, decoder: &mut Decoder) -> io::Result<usiz
         match ready.try_io(|socket| Ok(rustix::io::read(socket, &mut bytes)?)) {
             Ok(Ok(count)) => {
                 if count < bytes.len() {
-                    // That was all: what comes from now on is told anew.
+                    // That was all: what comes from now on is reported again.
                     ready.clear_ready();
                 }
                 decoder.feed(&bytes[..count]);
@@ -266,7 +267,7 @@ fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(),
     Ok(())
 }
 
-/// Reaps a shim that is our child and has closed its connection, woken by its pidfd.
+/// Reaps a shim that is our child and has closed its link, woken by its pidfd.
 async fn reap(mut child: Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
@@ -276,7 +277,7 @@ async fn reap(mut child: Child) {
     _ = tokio::task::spawn_blocking(move || note_end(&mut child)).await;
 }
 
-/// Reaps a shim, and says so when it did not end in order.
+/// Reaps a shim, and logs it if it did not end in order.
 fn note_end(child: &mut Child) {
     if let Ok(status) = child.wait()
         && !status.success()
@@ -285,7 +286,7 @@ fn note_end(child: &mut Child) {
     }
 }
 
-/// Why there is no shim, with the kernel's number for it.
+/// Why there is no shim, with its errno.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
     let text = format!("no shim: {}", crate::error_chain::chain(error));
     StartRefused { errno: crate::ports::locks::shortage_in(error), text }
@@ -293,11 +294,11 @@ fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
 
 /// What was found at a shim's socket.
 pub(crate) enum Found {
-    /// Nobody listens; only the session's lock proves that no shim lives.
+    /// No process listens; only the session's lock proves that no shim is alive.
     Nobody,
-    /// Somebody listens and does not answer.
+    /// A process listens and does not answer.
     Mute,
-    /// A shim.
+    /// A shim that answered.
     Shim(Box<Greeted>),
 }
 
@@ -312,7 +313,8 @@ pub(crate) fn find(socket: &Path, generation: u64) -> Found {
     }
 }
 
-/// Sockets of a session's shims in any folder, of our user: an earlier daemon may have had another runtime folder.
+/// Sockets of a session's shims in any folder, of our user: an earlier daemon may have had another runtime
+/// folder.
 pub(crate) fn anywhere(id: SessionId) -> Vec<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let own = rustix::process::geteuid().as_raw();
@@ -321,7 +323,7 @@ pub(crate) fn anywhere(id: SessionId) -> Vec<PathBuf> {
     listening_at(&all, &format!("/shims/{id}.sock")).map(PathBuf::from).filter(|path| ours(path)).collect()
 }
 
-/// The paths in a list of the kernel's that end so, of sockets that listen.
+/// The paths in the kernel's list that have this ending, of listening sockets.
 fn listening_at<'a>(list: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
     /// `__SO_ACCEPTCON`.
     const LISTENS: &str = "00010000";

@@ -1,4 +1,4 @@
-//! What a daemon that starts finds of one session: its shim, its exit records, its lock.
+//! What a starting daemon finds of one session: its shim, its exit records, its lock.
 
 use crate::define::home::Home;
 use crate::ports::locks::{Folders, Lost};
@@ -12,20 +12,21 @@ use pinfold_store::SessionId;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A shim that lives listens within this when its daemon has gone, or counts as mute for now.
+/// A live shim listens within this time after its daemon has gone, or counts as mute for now.
 const LISTENS: Duration = Duration::from_secs(2);
-/// It is tried again so often: a shim has nobody to tell that it listens but whoever connects. By a thread of the pool.
+/// The interval between attempts, on a pool thread: a shim cannot announce that it listens except to a daemon
+/// that connects.
 const AGAIN: Duration = Duration::from_millis(2);
-/// The list of all sockets is long: it is read so often at most.
+/// The list of all sockets is long: this is the shortest interval between two reads.
 const ELSEWHERE: Duration = Duration::from_millis(250);
 
-/// What was found.
+/// What was found of a session.
 pub(crate) struct Seen {
     pub(crate) world: World,
     /// Starts that were refused, by the records.
     pub(crate) failures: Vec<(RunNumber, StartFailure)>,
     pub(crate) shim: Option<ShimUp>,
-    /// Who holds the lock and does not answer.
+    /// The holder of the lock, if it does not answer.
     pub(crate) silent: Option<Unended>,
 }
 
@@ -42,22 +43,22 @@ impl Seen {
     }
 }
 
-/// What is to be looked at.
+/// The session to look at.
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) id: SessionId,
     pub(crate) lost: Lost,
-    /// Whether its record says that something of it may live.
+    /// Whether its record says that something of it may be alive.
     pub(crate) may_live: bool,
 }
 
-/// A look at what is there of a session.
+/// A look at what exists of a session.
 pub(crate) struct Look {
     pub(crate) home: Home,
     pub(crate) generation: u64,
     pub(crate) machine: Machine,
     pub(crate) subject: Subject,
-    /// How long to wait before.
+    /// How long to wait first.
     pub(crate) after: Duration,
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
             let shim = match up.welcome.keeping {
                 Keeping::Standing => ShimSeen::Standing,
                 Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
-                // Whether exec succeeds was not known for as long as one looks: it is asked again later.
+                // During the look it was not known yet whether exec succeeds: ask again later.
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
             let guest = up.welcome.guest.map(guest_seen);
@@ -88,7 +89,8 @@ pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
     }
 }
 
-/// Looks for a shim until there is one, or none for certain. One that has just lost its daemon is about to listen.
+/// Looks for a shim until there is one, or certainly none. A shim that has just lost its daemon is about to
+/// listen.
 fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> Found {
     let begun = Instant::now();
     let mut elsewhere = begun;
@@ -98,7 +100,7 @@ fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> F
                 return Found::Nobody;
             }
             Found::Nobody => {}
-            // Whether exec succeeds is known in a moment; whoever asks something of the session waits that long.
+            // Whether exec succeeds is known in a moment; requests to the session wait that long.
             Found::Shim(up) if up.is_starting() && begun.elapsed() < LISTENS => {
                 drop(up);
                 std::thread::sleep(AGAIN);
@@ -119,13 +121,13 @@ fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> F
     }
 }
 
-/// The first that is found at one of several sockets.
+/// The first one found at several sockets.
 fn first_at(sockets: &[PathBuf], generation: u64) -> Found {
     let found = sockets.iter().map(|socket| find(socket, generation));
     found.into_iter().find(|found| !matches!(found, Found::Nobody)).unwrap_or(Found::Nobody)
 }
 
-/// What a shim says of the guest of its run.
+/// What a shim reports of its run's guest.
 pub(crate) fn guest_seen(standing: GuestStanding) -> GuestSeen {
     let presence = match standing.presence {
         Presence::Here(pid) => guest::Presence::Here { pid },

@@ -1,18 +1,19 @@
-//! The order to start again under a shim that is there: sent by the store's thread the moment the decision is durable.
+//! The order to start again under an existing shim: sent by the store's thread as soon as the decision is
+//! durable.
 
 use super::outbox::Outlet;
 use crate::crash;
 use pinfold_core::RunNumber;
 use pinfold_shim::{Command, Start};
 
-/// An order, and the way to the shim that it is for.
+/// An order, and the way to its shim.
 pub(crate) struct Order {
     way: Outlet,
     words: Vec<u8>,
 }
 
 impl Order {
-    /// To start a run; and which end is stored, where that is to be said first.
+    /// Starts a run; first acknowledges a stored exit, if there is one.
     pub(crate) fn start(way: Outlet, stored: Option<RunNumber>, start: Box<Start>) -> Order {
         let mut words = Vec::new();
         if let Some(run) = stored {

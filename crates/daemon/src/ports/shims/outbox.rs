@@ -1,4 +1,5 @@
-//! What is said to a shim: written at once; what the socket does not take follows when it does. Nobody waits.
+//! Commands to a shim: written at once; what the socket does not take follows when it does. The caller never
+//! waits.
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
@@ -8,16 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The way to one shim. When the last of it is gone, the shim reads the end of the stream.
+/// The way to one shim. When the last clone is dropped, the shim reads the end of the stream.
 #[derive(Clone)]
 pub(crate) struct Outlet(Arc<dyn Wire>);
 
 /// What carries bytes to a shim.
 pub(crate) trait Wire: Send + Sync {
-    /// Sends, after everything that was sent before; never waits. A shim that has gone is noticed by other means.
+    /// Sends after everything sent before; never waits. A shim that has gone is noticed by other means.
     fn send(self: Arc<Self>, bytes: &[u8]);
 
-    /// The same, with descriptors, which arrive with the first byte.
+    /// The same with descriptors, which arrive with the first byte.
     fn send_with(self: Arc<Self>, bytes: &[u8], descriptors: Vec<OwnedFd>) {
         drop(descriptors);
         self.send(bytes);
@@ -29,12 +30,12 @@ impl Outlet {
         Outlet(wire)
     }
 
-    /// Sends, after everything that was sent before.
+    /// Sends after everything sent before.
     pub(crate) fn send(&self, bytes: &[u8]) {
         Arc::clone(&self.0).send(bytes);
     }
 
-    /// Sends with descriptors, after everything that was sent before.
+    /// Sends with descriptors, after everything sent before.
     pub(crate) fn send_with(&self, bytes: &[u8], descriptors: Vec<OwnedFd>) {
         Arc::clone(&self.0).send_with(bytes, descriptors);
     }
@@ -42,23 +43,23 @@ impl Outlet {
 
 /// The socket of one shim.
 pub(crate) struct Way {
-    /// Watched for reading only: otherwise the loop would be woken by every command that the shim takes.
+    /// Watched for reading only: otherwise every command that the shim takes would wake the loop.
     socket: Arc<AsyncFd<OwnedFd>>,
-    /// Whoever says something need not be on it.
+    /// A sender need not be on it.
     runtime: tokio::runtime::Handle,
-    /// What was not taken yet; a task is at it while there is any.
+    /// What was not taken yet; while there is any, a task writes it.
     unsent: Mutex<Unsent>,
 }
 
 #[derive(Default)]
 struct Unsent {
     bytes: Vec<u8>,
-    /// Descriptors, and before how many of the bytes from the end they go: more may be added behind them.
+    /// Descriptors, and how many bytes before the end they go: more may be added after them.
     lent: VecDeque<(usize, Vec<OwnedFd>)>,
 }
 
 impl Unsent {
-    /// How many bytes may go before descriptors have to.
+    /// How many bytes may be sent before descriptors have to be.
     fn before_lent(&self) -> usize {
         self.lent.front().map_or(self.bytes.len(), |(from_end, _)| self.bytes.len() - from_end)
     }
@@ -97,7 +98,7 @@ impl Way {
         Arc::new(Way { socket, runtime, unsent: Mutex::default() })
     }
 
-    /// Writes what the socket takes. One that has gone takes everything: the end of its reports tells of it.
+    /// Writes what the socket takes. A closed one takes everything: the end of its reports tells of it.
     fn write(&self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -112,7 +113,7 @@ impl Way {
         taken
     }
 
-    /// Writes on; whether that was all.
+    /// Continues writing; returns whether that was all.
     fn go_on(&self) -> bool {
         self.write_on(&mut self.unsent.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -149,7 +150,7 @@ impl Way {
 async fn flush(way: Arc<Way>) {
     let copy = way.socket.get_ref().as_fd().try_clone_to_owned();
     let Ok(room) = copy.and_then(|copy| crate::ports::async_fd::watch_for(copy, Interest::WRITABLE)) else {
-        // Without a descriptor nothing more can be said: the shim reads the end, and is looked for anew.
+        // Without a descriptor nothing more can be sent: the shim reads the end, and is looked for again.
         _ = rustix::net::shutdown(way.socket.get_ref(), Shutdown::Both);
         return;
     };
@@ -163,7 +164,7 @@ async fn flush(way: Arc<Way>) {
 
 impl Drop for Way {
     fn drop(&mut self) {
-        // It fails only where nobody is left to hear of it.
+        // It fails only if the shim is gone anyway.
         _ = rustix::net::shutdown(self.socket.get_ref(), Shutdown::Write);
     }
 }
@@ -182,7 +183,7 @@ mod tests {
         (Way::new(Arc::new(ours)), theirs)
     }
 
-    /// All that comes until the end.
+    /// Everything up to the end.
     async fn rest(theirs: std::os::unix::net::UnixStream) -> Vec<u8> {
         let mut rest = Vec::new();
         UnixStream::from_std(theirs).unwrap().read_to_end(&mut rest).await.unwrap();
@@ -211,7 +212,7 @@ mod tests {
             let (long, short) = (vec![1; 2_000_000], [2; 10]);
             Arc::clone(&way).send(&long);
             assert!(!way.unsent.lock().unwrap().bytes.is_empty(), "the socket takes all of it");
-            // Read without a pause: nobody writes on before the next command comes.
+            // Read without a pause: nothing is written before the next command comes.
             let mut all = Vec::new();
             let full = theirs.read_to_end(&mut all).unwrap_err();
             assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);

@@ -1,4 +1,4 @@
-//! Shims that are processes: what blocks is done by threads of the pool, few at a time.
+//! Shims that are processes: pool threads do what blocks, few at a time.
 
 use super::birth::open;
 use super::cradle::Processes;
@@ -22,16 +22,16 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tracing::Span;
 
-/// So many descriptors stay free: a connection, who asks through it, and the files that are read to answer. A daemon that
-/// spent its last one on a session could neither show nor stop any.
+/// How many descriptors stay free: for a connection, identifying its caller, and the files that are read to
+/// answer. A daemon that spent its last one on a session could neither show nor stop any.
 const SPARE: usize = 12;
 
 /// Starts real shims, and finds them.
 pub(crate) struct ShimProcesses {
     folders: Folders,
-    /// Where shims come from, unless there is only one.
+    /// The process that forks shims; `None` if there is only one shim.
     nursery: Option<Arc<Nursery>>,
-    /// So many locks are taken and shims started at once.
+    /// Limits how many locks are taken and shims started at once.
     places: Arc<Semaphore>,
 }
 
@@ -70,7 +70,7 @@ impl Shims for ShimProcesses {
             let _place = places.acquire_owned().await;
             let machine = look.machine;
             let seen = tokio::task::spawn_blocking(move || observe(&folders, &look)).await;
-            // A look that came to nothing says nothing about what is there.
+            // A look that failed says nothing about what exists.
             then(seen.unwrap_or_else(|_| Seen::nothing(machine)));
         });
     }
@@ -121,7 +121,7 @@ impl Shims for ShimProcesses {
     }
 }
 
-/// Whether there is room for a shim beside what people need.
+/// Whether there is room for a shim besides what people need.
 fn spare() -> Result<(), StartRefused> {
     let one = |_| rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0);
     let room: Result<Vec<_>, _> = (0..SPARE).map(one).collect();

@@ -1,4 +1,4 @@
-//! Shims and folders of this home, whoever they belong to. Both functions block.
+//! Shims and folders of this home, whatever session they belong to. Both functions block.
 
 use super::{Found, find};
 use crate::define::home::Home;
@@ -8,21 +8,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// What a session that nobody knows is given between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL for an unknown session.
 const GRACE: Duration = Duration::from_secs(10);
-/// After the grace, a shim that lives has answered within this.
+/// How long after the grace a live shim has answered.
 const ANSWERS: Duration = Duration::from_secs(5);
 
-/// What there is in a home, by the ids of sessions.
+/// What exists in a home, by the ids of sessions.
 #[derive(Debug, Default)]
 pub(crate) struct There {
     /// Folders of sessions.
     pub(crate) folders: Vec<String>,
-    /// Shims that listen, and their pids.
+    /// Listening shims, and their pids.
     pub(crate) shims: Vec<(String, u32)>,
 }
 
-/// Looks at every folder and every socket, but for those of sessions whose agents are looked after.
+/// Looks at every folder and every socket, except those of sessions that the daemon supervises.
 pub(crate) fn look(home: &Home, kept: &BTreeSet<String>) -> There {
     let sockets = home.runtime.join("shims");
     let shim = |name: String| {
@@ -40,7 +40,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// The process that listens at a shim's socket.
+/// The process that listens on a shim's socket.
 fn listener(socket: &Path) -> Option<u32> {
     let (stream, ..) = pinfold_shim::client::Link::connect(socket).ok()?.into_parts();
     pinfold_kernel::peer::Other::of(&stream).ok()?.pid

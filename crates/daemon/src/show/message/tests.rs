@@ -1,4 +1,4 @@
-//! Messages as they are told.
+//! Messages as they are shown.
 
 use super::*;
 use pinfold_core::RunNumber;

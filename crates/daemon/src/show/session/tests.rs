@@ -1,4 +1,4 @@
-//! Sessions as they are told.
+//! Sessions as they are shown.
 
 use super::*;
 use crate::engine::tests::hand::{AGENT, FIRST, Room, SHIM, exited};

@@ -1,4 +1,4 @@
-//! A loop on ports that the test has in its hand: nothing happens around it that the test does not do.
+//! A loop on ports that the test controls: nothing happens around it that the test does not do.
 
 mod ports;
 
@@ -35,11 +35,11 @@ use tokio::sync::oneshot;
 
 pub(crate) const FIRST: RunNumber = RunNumber(1);
 pub(crate) const SECOND: RunNumber = RunNumber(2);
-/// The pids of every shim and agent here: no process has them.
+/// The pids of all shims and agents here: no process has them.
 pub(crate) const SHIM: u32 = 4_000_001;
 pub(crate) const AGENT: u32 = 4_000_002;
 pub(crate) const PROCESS: Process = Process { pid: AGENT, fence: 7 };
-/// A run that lived so long did not crash in a streak.
+/// A run that lived this long is not part of a crash streak.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Room {
@@ -101,12 +101,13 @@ impl Room {
         Room { engine: Engine::with(parts, ports), desk, disk, journal, inputs, folder }
     }
 
-    /// The same home under the next daemon, which has loaded what is stored and has ordered a look at each session.
+    /// The same home under the next daemon, which has loaded what is stored and ordered a look at each
+    /// session.
     pub(crate) fn again(self) -> Room {
         self.again_on(pinfold_core::event::Machine::Same)
     }
 
-    /// The same, on a machine that may have been started anew.
+    /// The same, on a machine that may have rebooted.
     pub(crate) fn again_on(self, machine: pinfold_core::event::Machine) -> Room {
         let Room { engine, desk, disk, journal, inputs, folder } = self;
         let (generation, config) = (engine.generation + 1, engine.config.clone());
@@ -127,14 +128,14 @@ impl Room {
         self.folder.path()
     }
 
-    /// Takes what has come, and what comes of it.
+    /// Takes all inputs, and those that result from them.
     pub(crate) fn settle(&mut self) {
         while let Ok(input) = self.inputs.try_recv() {
             self.engine.take(input);
         }
     }
 
-    /// Takes what a thread tells, and what comes of it.
+    /// Takes the input of a thread, and those that result from it.
     pub(crate) fn hear(&mut self) {
         let told = async { tokio::time::timeout(Duration::from_secs(30), self.inputs.recv()).await };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -147,7 +148,7 @@ impl Room {
         self.settle();
     }
 
-    /// A session that waits for a message; `more` are fields of its definition.
+    /// A session that waits for a message; `more` has fields of its definition.
     pub(crate) fn create(&mut self, name: &str, more: &Value) -> SessionId {
         self.try_create(name, more).unwrap()
     }
@@ -181,7 +182,7 @@ impl Room {
         answer.try_recv().ok()
     }
 
-    /// Sends a message that is taken; its id.
+    /// Sends a message, which must be accepted; returns its id.
     pub(crate) fn send(&mut self, id: SessionId, text: &str, key: Option<&str>) -> MessageId {
         let post = sending(text, key);
         match self.post(id, post) {
@@ -208,7 +209,7 @@ impl Room {
         self.disk.reader().unwrap().message(message).unwrap().unwrap()
     }
 
-    /// Every event there is.
+    /// All events.
     pub(crate) fn events(&self) -> Vec<Stored> {
         let query = EventQuery { take: Take::First(1000), ..EventQuery::default() };
         self.disk.reader().unwrap().events(&query).unwrap()
@@ -224,7 +225,7 @@ impl Room {
         self.events().into_iter().map(|event| event.kind.to_string()).collect()
     }
 
-    /// Grants the locks that are asked for.
+    /// Grants the locks that were requested.
     pub(crate) fn grant(&mut self) {
         let asked = std::mem::take(&mut self.desk.lock().reservations);
         assert!(!asked.is_empty(), "nobody asks for locks");
@@ -264,24 +265,24 @@ impl Room {
         ShimUp { socket, connection: self.desk.connection(id), welcome: Box::new(welcome) }
     }
 
-    /// The shim of a session says something.
+    /// The shim of a session sends a report.
     pub(crate) fn says(&mut self, id: SessionId, report: Report) {
         self.desk.say(id, Some(report));
         self.settle();
     }
 
-    /// The connection with the shim of a session ends.
+    /// The link to the shim of a session ends.
     pub(crate) fn hangs_up(&mut self, id: SessionId) {
         self.desk.say(id, None);
         self.settle();
     }
 
-    /// What the shim of a session was told since it was asked last.
+    /// What the shim of a session was told since the last call.
     pub(crate) fn heard(&mut self, id: SessionId) -> Vec<Command> {
         self.desk.heard(id)
     }
 
-    /// A session whose run is to be started, by a shim that has not come yet.
+    /// A session whose run is to be started; its shim has not connected yet.
     pub(crate) fn starting(&mut self, name: &str, more: &Value) -> SessionId {
         let mut always = json!({ "mode": "always" });
         always.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -290,7 +291,7 @@ impl Room {
         id
     }
 
-    /// A session whose first run lives.
+    /// A session whose first run is live.
     pub(crate) fn running(&mut self, name: &str, more: &Value) -> SessionId {
         let id = self.starting(name, more);
         self.shim_comes(id);
@@ -304,7 +305,7 @@ impl Room {
         self.heard(id);
     }
 
-    /// The run of a session ends, and its shim stands.
+    /// The run of a session ends, and its shim stays.
     pub(crate) fn ends(&mut self, id: SessionId, run: RunNumber, exit: Exit) {
         self.says(id, Report::Exited(exited(run, exit, LONG)));
     }
@@ -317,7 +318,7 @@ impl Room {
         id
     }
 
-    /// Every decision from now on.
+    /// Collects every decision from now on.
     pub(crate) fn decisions(&mut self) -> Arc<Mutex<Vec<Decision>>> {
         let seen = Arc::<Mutex<Vec<Decision>>>::default();
         let noted = Arc::clone(&seen);
@@ -333,14 +334,14 @@ impl Room {
         self.settle();
     }
 
-    /// The disk takes the first of what waits for it.
+    /// The disk takes the first batch that waits.
     pub(crate) fn write_first(&mut self) {
         let (batch, with, then) = self.desk.lock().commits.remove(0);
         self.journal.commit(batch, with, then);
         self.settle();
     }
 
-    /// Lets time pass while the machine is awake; what comes due meanwhile happens.
+    /// Lets time pass while the machine is awake; what comes due happens.
     pub(crate) fn pass(&mut self, time: Duration) {
         let due = self.desk.pass(time);
         due.into_iter().for_each(|then| then(()));
@@ -356,7 +357,7 @@ fn folders(home: &Home) -> Folders {
     FOLDERS.get_or_init(|| Folders::open(home).unwrap()).clone()
 }
 
-/// Locks that were granted.
+/// Granted locks.
 pub(crate) fn lock(desk: &Desk) -> Box<dyn Held> {
     Box::new(Locked::new(desk))
 }
@@ -369,7 +370,7 @@ pub(crate) fn definition(more: &Value) -> Definition {
     serde_json::from_value(definition).unwrap()
 }
 
-/// A message to send; nobody waits for its row.
+/// A message to send; its row goes to no one.
 pub(crate) fn sending(text: &str, key: Option<&str>) -> Post {
     let row = oneshot::channel().0;
     Post::Send(Sending { text: text.to_owned(), key: key.map(str::to_owned), files: Vec::new(), row })
@@ -380,7 +381,7 @@ pub(crate) fn exited(run: RunNumber, exit: Exit, lived: Duration) -> Exited {
     Exited { run, ended, failure: None, pid: PROCESS.pid, fence: PROCESS.fence, at: Wall(5), log, tape: None }
 }
 
-/// A person, by a process that does not live.
+/// A person, whose process is not alive.
 pub(crate) fn person() -> Arc<By> {
     by(Vec::new(), None)
 }

@@ -1,4 +1,4 @@
-//! The ports: what the loop orders stands on the desk until the test has it done.
+//! The ports: what the loop orders stays on the desk until the test carries it out.
 
 use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{Config, LoadError};
@@ -37,10 +37,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// What stands on the desk.
+/// What is on the desk.
 #[derive(Default)]
 pub(crate) struct Ordered {
-    /// How long this world has been going.
+    /// How long this world has existed.
     pub(crate) now: Duration,
     /// By how many milliseconds the wall clock was stepped.
     pub(crate) stepped: i64,
@@ -48,7 +48,7 @@ pub(crate) struct Ordered {
     pub(crate) alarm: Option<Boot>,
     reminders: Vec<(Instant, Then<()>)>,
     pub(crate) reservations: Vec<(Wanted, Granted)>,
-    /// How many locks that were granted are in the daemon's hand.
+    /// How many granted locks the daemon holds.
     pub(crate) locked: usize,
     pub(crate) waiters: Vec<(Awaited, Then<()>)>,
     pub(crate) cancelled: usize,
@@ -62,7 +62,7 @@ pub(crate) struct Ordered {
     pub(crate) records: Vec<Exited>,
     pub(crate) turn: Option<Turn>,
     pub(crate) printed: Vec<Entry>,
-    /// How long shims have run.
+    /// The CPU time that shims have used.
     pub(crate) ran: Option<u64>,
     pub(crate) memory: Vec<(&'static str, RunNumber)>,
     pub(crate) watch: Option<Watch>,
@@ -72,7 +72,7 @@ pub(crate) struct Ordered {
     pub(crate) held_up: bool,
     pub(super) commits: Vec<(Batch, Option<Order>, Then<Outcome>)>,
     pub(crate) trouble: Trouble,
-    /// Rows that cannot be read.
+    /// Whether rows cannot be read.
     pub(crate) unreadable: bool,
     links: BTreeMap<SessionId, Line>,
     stops: Stops,
@@ -81,7 +81,7 @@ pub(crate) struct Ordered {
 type Granted = Then<Result<Box<dyn Held>, Refused>>;
 type Birthing = (Birth, Box<dyn Held>, Then<Result<Box<ShimUp>, StartRefused>>);
 
-/// A connection, as a shim has it.
+/// A link, as a shim has it.
 #[derive(Default)]
 struct Line {
     hear: Option<Hear>,
@@ -115,7 +115,7 @@ impl Desk {
         self.ordered.lock().unwrap()
     }
 
-    /// Lets time pass; who is to be reminded by then.
+    /// Lets time pass; returns the reminders that are due.
     pub(super) fn pass(&self, time: Duration) -> Vec<Then<()>> {
         let mut ordered = self.lock();
         ordered.now += time;
@@ -143,7 +143,7 @@ impl Desk {
         self.lock().links.entry(id).or_default().hear.get_or_insert(hear);
     }
 
-    /// Whether a daemon hears what the shim of a session says.
+    /// Whether a daemon hears the reports of a session's shim.
     pub(crate) fn is_heard(&self, id: SessionId) -> bool {
         self.lock().links.get(&id).is_some_and(|line| line.hear.is_some())
     }
@@ -211,7 +211,7 @@ impl Waiting for Desk {
     }
 }
 
-/// Locks that were granted, until a shim has them or they are given back.
+/// Granted locks, until a shim has them or they are given back.
 pub(super) struct Locked(Desk);
 
 impl Locked {
@@ -310,7 +310,8 @@ impl IdFileWatch for Desk {
     }
 }
 
-/// Files are made, read and removed at once: what it is like when that takes a while is in `files.rs` beside this.
+/// Files are made, read and removed at once; `files.rs` beside this tests what happens when that takes a
+/// while.
 impl Files for Desk {
     fn make_session(&self, folder: PathBuf, then: Then<Result<(), NotMade>>) {
         then(make_session(&folder));
@@ -358,7 +359,7 @@ impl Files for Desk {
     }
 }
 
-/// A store in memory, which is written at once, or when the test says so.
+/// A store in memory, written at once or when the test says so.
 struct HandJournal {
     desk: Desk,
     journal: Rc<StoreJournal>,
