@@ -146,7 +146,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| Failure::new(Kind::Failed, format!("{}: {error}", file.display())))
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file; returns whether it existed.
 fn remove(file: &Path) -> Result<bool, Failure> {
     match std::fs::remove_file(file) {
         Ok(()) => Ok(true),
@@ -155,7 +155,7 @@ fn remove(file: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Runs a program of the system's to its end.
+/// Runs a system program to its end and returns its output.
 fn run(program: &str, words: &[&str]) -> Result<String, Failure> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::new(Kind::Failed, format!("`{program}`: {error}")))?;
