@@ -75,7 +75,7 @@ const HEADS: [(&str, Worth); 6] = [
     ("ANSWER", Worth::Sentence),
 ];
 
-/// A row for a message, built from a preview of it. Not cut unless a person is looking.
+/// A row for a message. Texts are shortened for people only.
 fn row(message: &Message, people: bool) -> [Cell<'static>; 6] {
     let preview =
         |text: &str, most: usize| preview(text, if people { most } else { usize::MAX }).into_owned();

@@ -54,7 +54,7 @@ impl Alone for RestoreBackup {
     }
 }
 
-/// Restores the values of `--env` before the records that name them. Existing values are kept beside them.
+/// Restores the values of `--env` before the records that name them. Existing values are set aside.
 fn put_values_back(home: &Home, found: &Found) -> Result<(), Failure> {
     let files = found.files().map_err(|error| refused(&error))?;
     let values = home.values();

@@ -63,7 +63,7 @@ fn heads(by: &str) -> [(&'static str, Worth); 6] {
     ]
 }
 
-/// The rows, with a total if there is none yet.
+/// The rows, and their total if there are several.
 fn table(sums: &[UsageSum]) -> Vec<[Cell<'static>; 6]> {
     let mut rows: Vec<_> = sums.iter().map(row).collect();
     if sums.len() > 1 {
@@ -95,7 +95,7 @@ fn row(sum: &UsageSum) -> [Cell<'static>; 6] {
     ]
 }
 
-/// An amount in dollars with cents, and more digits below one cent.
+/// An amount in dollars with cents, with more digits below ten cents.
 pub(crate) fn cost(usd: f64) -> String {
     match usd {
         usd if usd != 0.0 && usd < 0.1 => format!("${usd:.4}"),
