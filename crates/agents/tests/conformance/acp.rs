@@ -1,4 +1,4 @@
-//! Agents of the agent client protocol: what their recordings say, and what counts.
+//! Agents that speak the agent client protocol (ACP): how their recordings are read, and what counts.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup};
@@ -26,7 +26,8 @@ const ACP: Tongue = Tongue {
     in_short,
 };
 
-/// What only a recording says: it loads what pinfold resumes, and answers a request beside the cancel.
+/// The label of a line that only a recording has: it loads the session that pinfold resumes, or answers a
+/// request besides the cancel.
 fn unsaid(fold: &Fold, line: &Value) -> Option<Label> {
     match line["method"].as_str() {
         Some("session/load") => {
@@ -58,7 +59,7 @@ fn acp() -> Setup {
     setup(Protocol::Acp)
 }
 
-/// A recording as a run; one that loads a session was started for it.
+/// A recording as a run; one that loads a session was started for that session.
 fn run(recording: &Recording) -> Told {
     let ins = recording.lines.iter().filter(|line| line.direction == "in");
     let loaded = ins.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
@@ -129,12 +130,12 @@ fn ready() -> Story {
     initialized(&json!({})).said(Label::Handshake(2)).line(answer(2, &json!({ "sessionId": "s-1" })))
 }
 
-/// One with the first message said.
+/// The same, with the first message sent.
 fn prompted() -> Story {
     ready().prompt(1, 1)
 }
 
-/// What is observed after the handshake, but for activity and beginnings.
+/// What is observed after the handshake, except activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     conforms(&acp(), story, &mut Dice(3));
     let told = ends(&observed(&acp(), story));
@@ -166,7 +167,7 @@ fn a_known_session_is_resumed_or_loaded_by_what_the_agent_can() {
         let fold = folded(&known, &opened).0;
         let said: Value = serde_json::from_slice(&fold.say(3, &prompt(1, 1, "x")).unwrap().bytes).unwrap();
         assert_eq!(said["params"]["sessionId"], if step == 2 { "s-9" } else { "s-0" });
-        // The message is the trace, its delivery the span.
+        // The trace is that of the message, the span that of its delivery.
         let trace = "00-00000000000000000000000000000001-0000000000000001-01";
         assert_eq!(said["params"]["_meta"]["traceparent"], trace);
     }
@@ -248,7 +249,7 @@ fn done_is_only_an_end_turn_with_proof_of_work() {
         (vec![end(&json!({ "stopReason": "later" }))], "failed (Other: it stopped: later) 1"),
         (vec![end(&json!(null))], "failed (Other: it ended the turn, and did not say how) 1"),
         (vec![end(&json!({ "stopReason": "cancelled" }))], "cancelled unasked 1"),
-        // The answer is the last message; a tool ends one that has no id.
+        // The answer is the last message; a tool call ends one that has no id.
         (
             vec![chunk("a", None), chunk("b", None), tool, chunk("c", None), chunk("d", None), end(&done)],
             "done 1 \"cd\"",
@@ -475,7 +476,7 @@ fn why_an_agent_was_told_to_leave_is_known_when_it_ends_with_0() {
         let story = initialized(&can).said(Label::Handshake(step)).line(failed(2, &error));
         conforms(setup, &story, &mut Dice(3));
         let fold = folded(setup, &story).0;
-        // Whoever reads the cursor knows it too.
+        // A fold resumed from the cursor knows it too.
         let again = Fold::resume(fold.run(), &fold.cursor()).0;
         assert_eq!(again.gave_up(), fold.gave_up());
         fold.gave_up()
@@ -486,7 +487,7 @@ fn why_an_agent_was_told_to_leave_is_known_when_it_ends_with_0() {
         refused(&known, 3, json!({ "code": -32002, "message": "not found" })),
         Some(GaveUp::UnknownSession)
     );
-    // The vendor's servers say nothing of the session, and a session that is new cannot be unknown.
+    // An error of the vendor's servers says nothing about the session, and a new session cannot be unknown.
     assert_eq!(refused(&known, 3, json!({ "code": 503, "message": "later" })), Some(GaveUp::Refused));
     assert_eq!(refused(&acp(), 2, unknown), Some(GaveUp::Refused));
     assert_eq!(refused(&acp(), 2, json!({ "code": -32000, "message": "log in" })), Some(GaveUp::Login));

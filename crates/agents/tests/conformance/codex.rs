@@ -1,4 +1,4 @@
-//! Codex: what its recordings say, and what is said to it.
+//! Codex: how its recordings are read, and what pinfold sends it.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, each, ends, folded, observed, prompt, setup, short};
@@ -13,7 +13,7 @@ fn codex() -> Setup {
     setup(Protocol::Codex)
 }
 
-/// The setup of a recording: the thread that it resumes was known.
+/// The setup for a recording: if it resumes a thread, that was known.
 fn setup_of(recording: &Recording) -> Setup {
     let resumed = recording.lines.iter().filter(|line| line.direction == "in").find_map(|line| {
         let line: Value = serde_json::from_str(&line.text).ok()?;
@@ -23,7 +23,8 @@ fn setup_of(recording: &Recording) -> Setup {
     Setup { vendor_session: resumed, ..codex() }
 }
 
-/// A recording as a story. Its words have ids of its own, and ours the numbers of words: its answers are told under ours.
+/// A recording as a story. The recording's requests have their own ids and ours are numbered, so its answers
+/// are renumbered.
 fn story(recording: &Recording) -> (Story, Vec<String>) {
     let (mut story, mut lines) = (Story::beginning(recording.began()), vec!["begin".to_owned()]);
     let (mut numbers, mut deliveries) = (Vec::<(Value, u64)>::new(), 0);
@@ -50,7 +51,7 @@ fn story(recording: &Recording) -> (Story, Vec<String>) {
     (story, lines)
 }
 
-/// An answer to a word, under the number of that word.
+/// An answer, with the number that its request has here.
 fn renumbered(text: &str, numbers: &[(Value, u64)]) -> String {
     let Ok(mut line) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
     let number = numbers.iter().find(|(id, _)| *id == line["id"]).map(|(_, number)| *number);
@@ -63,7 +64,7 @@ fn renumbered(text: &str, numbers: &[(Value, u64)]) -> String {
     }
 }
 
-/// The label of what was said; none of what is a part of another word.
+/// The label of a sent line; `None` if it is part of another one.
 fn said(text: &str, deliveries: &mut u64, story: &Story, recording: &Recording) -> Option<Label> {
     let line: Value = serde_json::from_str(text).unwrap_or_default();
     Some(match line["method"].as_str() {
@@ -86,7 +87,7 @@ fn said(text: &str, deliveries: &mut u64, story: &Story, recording: &Recording) 
     })
 }
 
-/// A recorded line, short enough to be read.
+/// A recorded line, shortened for reading.
 fn in_short(line: &Recorded) -> String {
     let Ok(value) = serde_json::from_str::<Value>(&line.text) else {
         let begin: String = line.text.chars().take(60).collect();
@@ -171,7 +172,7 @@ fn greeted() -> Story {
         .line(answer(2, &json!({ "thread": { "id": THREAD }, "model": "m" })))
 }
 
-/// One with the first message said, and one in which it was taken, too.
+/// The same with the first message sent, and then also taken.
 fn prompted() -> Story {
     greeted().prompt(1, 1)
 }
@@ -180,7 +181,7 @@ fn taken() -> Story {
     prompted().line(answer(3, &json!({ "turn": { "id": "u-1", "status": "inProgress" } })))
 }
 
-/// What is observed after the handshake, but for activity and beginnings.
+/// What is observed after the handshake, except activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     conforms(&codex(), story, &mut Dice(3));
     let told = ends(&observed(&codex(), story));
@@ -206,7 +207,7 @@ fn a_message_is_delivered_by_the_answer_and_done_only_by_the_end_of_its_turn() {
                 .line(completed("u-1", &json!({}))),
             &["taken 1", done],
         ),
-        // Ends that are told twice, of turns that are not ours, and of other threads.
+        // Ends that are told twice, that belong to turns that are not ours, or to other threads.
         (
             taken().line(completed("u-1", &json!({}))).line(completed("u-1", &json!({}))),
             &[
@@ -291,12 +292,12 @@ fn a_turn_of_another_client_is_its_own_and_ends_nothing_of_ours() {
     let over = guest.line(message("g-1", "hers")).line(completed("g-1", &json!({})));
     assert_eq!(after(&over), ["own work true", "done own \"hers\" for 0+0", "own work false"]);
     folded(&codex(), &over).0.say(3, &prompt(1, 1, "x")).unwrap();
-    // One that began while our message was on its way; and ours, whose beginning is told before the answer.
+    // One that began while our message was on its way; and ours, with its beginning told before the answer.
     let crossed = prompted().line(starts("g-1")).line(answer(3, &json!({ "turn": { "id": "u-1" } })));
     assert_eq!(after(&crossed), ["taken 1", "own work true"]);
     let ours = prompted().line(starts("u-1")).line(answer(3, &json!({ "turn": { "id": "u-1" } })));
     assert_eq!(after(&ours.line(completed("u-1", &json!({})))), ["taken 1", "done 1 for 0+0"]);
-    // Our message joined hers: both end.
+    // Our message joined the guest's turn: both end.
     let joined = prompted().line(starts("g-1")).line(answer(3, &json!({ "turn": { "id": "g-1" } })));
     assert_eq!(after(&joined.line(completed("g-1", &json!({})))), ["taken 1", "done 1 for 0+0"]);
 }
@@ -363,7 +364,7 @@ fn the_handshake_opens_a_thread_or_resumes_the_one_that_is_known() {
         &anew.said(Label::Handshake(3)).line(answer(3, &json!({ "thread": { "id": "t-2" } }))),
     ));
     assert_eq!(told.last().unwrap(), "session t-2 after t-1");
-    // Without a thread, messages fail with the reason for that.
+    // Without a thread, messages fail with the reason why there is none.
     let broken = failed("no")
         .prompt(1, 1)
         .line(json!({ "id": 3, "error": { "message": "thread not found" } }).to_string());
@@ -468,6 +469,6 @@ fn after_a_resume_it_is_known_how_the_last_turn_ended() {
     for nothing in [json!([]), json!([{ "id": "u-0", "status": "completed" }]), json!(7)] {
         assert_eq!(told(nothing), Vec::<String>::new());
     }
-    // One that is new has none.
+    // A new one has none.
     assert_eq!(folded(&codex(), &greeted()).0.wants(), None);
 }

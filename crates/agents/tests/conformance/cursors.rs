@@ -1,35 +1,35 @@
-//! Cursors of every version are read for ever, and what cannot be read concludes nothing.
+//! Cursors of every version can be read forever, and one that cannot be read leads to no conclusion.
 
 use crate::kit::{RUN, Story, folded, setup, short};
 use pinfold_agents::{CannotSay, EndedBy, Entry, Fold, Intent, Label, PresetChanges, Protocol, Setup, What};
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 use serde_json::Value;
 
-/// What version 1 wrote in the middle of everything: a turn that was interrupted, a request, a line that is not finished.
+/// Written by version 1 in the middle of everything: an interrupted turn, a request, an unfinished line.
 const VERSION_1: &str = include_str!("../fixtures/cursor-1.json");
 
-/// What version 1 wrote of an agent that runs once, with rules, errors and usage.
+/// Written by version 1 for an agent that runs once, with rules, errors and usage.
 const EXEC_1: &str = include_str!("../fixtures/cursor-1-exec.json");
 
-/// The same since the message that a run is for, and the last line, are known.
+/// The same, since it has the message that a run is for, and the last line.
 const EXEC_2: &str = include_str!("../fixtures/cursor-1-exec-2.json");
 
-/// What version 1 wrote of Claude Code, in the middle of everything that it can be in.
+/// Written by version 1 for Claude Code, in the middle of everything that can be under way.
 const STREAM_JSON_1: &str = include_str!("../fixtures/cursor-1-stream-json.json");
 
-/// What version 1 wrote of an agent of the agent client protocol, in the middle of everything that it can be in.
+/// Written by version 1 for an ACP agent, in the middle of everything that can be under way.
 const ACP_1: &str = include_str!("../fixtures/cursor-1-acp.json");
 
-/// The same of pi.
+/// The same for pi.
 const PI_1: &str = include_str!("../fixtures/cursor-1-pi.json");
 
-/// The same since cached tokens are counted, and an overloaded vendor is told apart.
+/// The same, since cached tokens are counted and an overloaded vendor is told apart.
 const PI_2: &str = include_str!("../fixtures/cursor-1-pi-2.json");
 
-/// What version 1 wrote of Codex, in the middle of everything that it can be in.
+/// Written by version 1 for Codex, in the middle of everything that can be under way.
 const CODEX_1: &str = include_str!("../fixtures/cursor-1-codex.json");
 
-/// The story that the fixture is the cursor of.
+/// The story whose cursor the fixture is.
 fn story() -> Story {
     Story::new()
         .said(Label::Handshake(1))
@@ -64,7 +64,7 @@ fn a_cursor_of_version_1_is_read_for_ever() {
     assert_eq!(told, ["withdrawn r1", "interrupted 7 \"so far\"", "activity Idle"]);
 }
 
-/// The fold that the other fixture is the cursor of.
+/// The fold whose cursor the other fixture is.
 fn exec() -> Fold {
     let preset = PresetChanges::from_toml(include_str!("../presets/codex-exec.toml")).unwrap().preset();
     let story = Story::new()
@@ -88,7 +88,7 @@ fn a_cursor_of_version_1_of_an_agent_that_runs_once_is_read_for_ever() {
     }
 }
 
-/// The story that the fixture of Claude Code is the cursor of.
+/// The story whose cursor the fixture of Claude Code is.
 fn claude() -> Story {
     let id = "5775264a-9a7e-8b09-8359-f24f3b94d42c";
     let limit =
@@ -121,7 +121,7 @@ fn a_cursor_of_version_1_of_claude_code_is_read_for_ever() {
     assert_eq!(short(&told), expected);
 }
 
-/// The story that the fixture of the agent client protocol is the cursor of.
+/// The story whose cursor the fixture of ACP is.
 fn acp() -> Story {
     let update = |update: &str| {
         format!(r#"{{"method":"session/update","params":{{"sessionId":"s-1","update":{update}}}}}"#)
@@ -155,7 +155,7 @@ fn a_cursor_of_version_1_of_the_agent_client_protocol_is_read_for_ever() {
     assert_eq!(short(&told), ["withdrawn r1", "done 2 \"so far\" for 11+7", "activity Idle"]);
 }
 
-/// The story that the fixture of pi is the cursor of.
+/// The story whose cursor the fixture of pi is.
 fn pi() -> Story {
     let message = |stop: &str, error: &str| {
         let usage = r#"{"input":11,"output":7,"cost":{"total":0.5}}"#;
@@ -238,7 +238,7 @@ fn what_cannot_be_read_concludes_nothing_and_keeps_its_place() {
     }
 }
 
-/// The story that the fixture of Codex is the cursor of.
+/// The story whose cursor the fixture of Codex is.
 fn codex() -> Story {
     Story::new()
         .said(Label::Handshake(1))

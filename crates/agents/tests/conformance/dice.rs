@@ -1,6 +1,6 @@
-//! Chance that is the same everywhere.
+//! Random numbers that are the same everywhere.
 
-/// splitmix64.
+/// The splitmix64 generator, with its state.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Agents that run once for each message: what their recordings say, read by presets that are nothing but data.
+//! Agents that run once for each message: their recordings, read by presets that are only data.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt};
@@ -35,7 +35,7 @@ fn story(recording: &Recording) -> Story {
     }
 }
 
-/// What is observed in a recording, but for that it was taken.
+/// What is observed in a recording, except that the message was taken.
 fn read(agent: &str, case: &str) -> Vec<String> {
     let recording = recorded(agent, case);
     let setup = Setup::new(&preset(agent), "/work", None);
@@ -84,7 +84,7 @@ fn recordings_of_codex_mean_what_they_meant() {
             "resume-unknown",
             vec!["refused Unknown".into(), format!("failed (Other: it exited with 1: `{unknown}`) 1")],
         ),
-        // Refused, or killed: the turn was cut short, and ends by how the run did.
+        // Refused or killed: the turn was cut short, and the end of the run decides it.
         ("double", vec!["refused Busy".into()]),
         ("sigterm-stream", vec!["session 01a1e2c2-c0bc-7f53-9e28-c75343705568".into()]),
     ];
@@ -102,7 +102,7 @@ fn recordings_of_gemini_and_opencode_mean_what_they_meant() {
     assert_eq!(limit[1], "limit Reached");
     assert!(limit[2].starts_with("failed (Limit: [API Error: You have exhausted"), "{limit:?}");
     assert_eq!(limit.len(), 3, "told once, though it is said twice");
-    // It exits with 0 when it is ended in the middle of its turn.
+    // Gemini exits with 0 when it is ended in the middle of its turn.
     assert_eq!(read("gemini-p", "sigterm-group-stream").len(), 1);
     assert_eq!(read("gemini-p", "session-id-in-use"), ["refused Busy"]);
     let opencode = read("opencode-run", "turn");

@@ -1,5 +1,5 @@
-//! Claude Code as others drove it: recordings in which messages have no ids of ours, or none at all. What each line means is
-//! kept, too; and noise of every kind that an agent may print.
+//! Claude Code driven by other clients: recordings whose messages have ids that are not ours, or none. What
+//! each line means is checked as well, along with every kind of noise that an agent may print.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, each, ends, label, observed, setup, short};
@@ -13,7 +13,7 @@ fn of_others() -> impl Iterator<Item = Recording> {
     all().filter(|recording| recording.agent == "claude")
 }
 
-/// What a line was that another client said.
+/// The label of a line that another client sent.
 fn said(line: &Recorded, story: &Story) -> Label {
     let text: Value = serde_json::from_str(&line.text).unwrap_or_default();
     match (text["type"].as_str(), text["request"]["subtype"].as_str()) {
@@ -24,7 +24,7 @@ fn said(line: &Recorded, story: &Story) -> Label {
     }
 }
 
-/// A recording as a story, and its lines in short.
+/// A recording as a story, with its lines shortened.
 fn told(recording: &Recording) -> (Story, Vec<String>) {
     let (mut story, mut lines) = (Story::beginning(recording.began()), vec!["begin".to_owned()]);
     for line in &recording.lines {
@@ -70,7 +70,7 @@ fn every_recording_conforms_with_what_was_said_in_it() {
     }
 }
 
-/// What is told after the handshake, but for activity and beginnings.
+/// What is observed after the handshake, except activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     let claude = setup(Protocol::StreamJson);
     conforms(&claude, story, &mut Dice(5));

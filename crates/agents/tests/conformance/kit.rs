@@ -1,4 +1,4 @@
-//! Tapes made by hand, and the checks that every one of them must pass.
+//! Hand-made tapes, and the checks that each of them must pass.
 
 use crate::dice::Dice;
 use pinfold_agents::{
@@ -8,11 +8,11 @@ use pinfold_agents::{
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 
 pub(crate) const RUN: RunNumber = RunNumber(3);
-/// As the page of the tape has them; a fold must not go by them.
+/// The sizes in the tape's design page; a fold must not depend on them.
 const ENTRY_HEAD: u64 = 40;
 const SEGMENT_HEAD: u64 = 32;
 
-/// One thing that a fold is told.
+/// One thing that a fold is given.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Taped(Taped),
@@ -21,7 +21,7 @@ pub(crate) enum Step {
     LetGo(Delivery),
 }
 
-/// An entry with its bytes.
+/// A tape entry with its bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Taped {
     position: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// A story on a tape that earlier runs have written on.
+    /// A story on a tape that earlier runs have written to.
     pub(crate) fn new() -> Story {
         Story { end: 5_000, time: 1_794_800_000_000, ..Story::default() }
     }
@@ -62,7 +62,7 @@ impl Story {
         Story { time, ..Story::new() }
     }
 
-    /// It is so late now, if that is not over.
+    /// Sets the clock to this time, unless it is already later.
     pub(crate) fn at(mut self, time: i64) -> Story {
         self.time = self.time.max(time);
         self
@@ -84,7 +84,7 @@ impl Story {
 
     pub(crate) fn said(mut self, label: Label) -> Story {
         self.said += 1;
-        // What an older daemon wrote is never read.
+        // The bytes that an older daemon wrote are never read.
         self.tape(What::Said { number: self.said, label }, b"\xff{]");
         self
     }
@@ -125,7 +125,7 @@ impl Story {
         self.steps.push(Step::Taped(taped));
     }
 
-    /// The same story, its output cut into other pieces; each is as late as the whole was.
+    /// The same story with its output cut into other pieces, each with the time of the whole.
     pub(crate) fn cut(&self, mut size: impl FnMut() -> usize) -> Story {
         let mut story = Story { said: self.said, ..Story::new() };
         for step in &self.steps {
@@ -162,7 +162,7 @@ impl Story {
     }
 }
 
-/// What a fold says to one step.
+/// What a fold observes at one step.
 fn told(fold: &mut Fold, step: &Step) -> Vec<Observation> {
     match step {
         Step::Taped(taped) => fold.entry(&taped.entry()),
@@ -172,7 +172,7 @@ fn told(fold: &mut Fold, step: &Step) -> Vec<Observation> {
     }
 }
 
-/// The fold of a whole story, and what was observed.
+/// The fold of a whole story, and everything it observed.
 pub(crate) fn folded(setup: &Setup, story: &Story) -> (Fold, Vec<Observation>) {
     let (mut fold, mut observed) = Fold::begin(RUN, setup.clone());
     for step in &story.steps {
@@ -181,7 +181,7 @@ pub(crate) fn folded(setup: &Setup, story: &Story) -> (Fold, Vec<Observation>) {
     (fold, observed)
 }
 
-/// What is observed before the first step of a story, and at each.
+/// What is observed before the first step of a story, and at each step.
 pub(crate) fn each(setup: &Setup, story: &Story) -> Vec<Vec<Observation>> {
     let (mut fold, begin) = Fold::begin(RUN, setup.clone());
     let steps = story.steps.iter().map(|step| told(&mut fold, step));
@@ -193,7 +193,7 @@ pub(crate) fn observed(setup: &Setup, story: &Story) -> Vec<Observation> {
     folded(setup, story).1
 }
 
-/// A fold that is taken up again before any step, from its cursor and a tape, goes on as if it had never stopped.
+/// Checks that a fold resumed before any step, from its cursor and the tape, goes on as if it had never stopped.
 pub(crate) fn resumes_anywhere(setup: &Setup, story: &Story, pick: impl Fn(usize) -> bool) {
     let (mut fold, _) = Fold::begin(RUN, setup.clone());
     let mut cursors = Vec::new();
@@ -213,7 +213,7 @@ pub(crate) fn resumes_anywhere(setup: &Setup, story: &Story, pick: impl Fn(usize
     }
 }
 
-/// The fold of a cursor, which has read again what it needs of the tape, or all of it.
+/// The fold resumed from a cursor, after it has read what it needs of the tape again.
 fn resumed(story: &Story, stopped: usize, cursor: &str) -> Fold {
     let (mut fold, said) = Fold::resume(RUN, cursor);
     assert_eq!(said, [], "{cursor}");
@@ -225,7 +225,7 @@ fn resumed(story: &Story, stopped: usize, cursor: &str) -> Fold {
     fold
 }
 
-/// All that must hold for any story.
+/// Checks everything that must hold for any story.
 pub(crate) fn conforms(setup: &Setup, story: &Story, dice: &mut Dice) {
     let whole = observed(setup, story);
     resumes_anywhere(setup, story, |_| true);
@@ -264,7 +264,7 @@ pub(crate) fn prompt(message: u128, delivery: u64, text: &str) -> Intent {
     })
 }
 
-/// What was observed, in short: one line each.
+/// The observations in short, one line each.
 pub(crate) fn short(observed: &[Observation]) -> Vec<String> {
     observed.iter().map(one).collect()
 }

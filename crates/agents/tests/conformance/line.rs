@@ -56,7 +56,7 @@ fn a_line_counts_if_it_begins_within_the_turn_and_on_standard_output() {
             Story::new().prompt(5, 1).line("PINFOLD_DONE a").line("PINFOLD_DONE b"),
             vec!["taken 1", "done 1 \"a\"", stray],
         ),
-        // What died without a newline ended its line all the same.
+        // An agent that died without a newline has ended its line nevertheless.
         (
             Story::new().prompt(5, 1).out("PINFOLD_DONE cut").ends(Exit::Signal(9)),
             vec!["taken 1", "done 1 \"cut\""],

@@ -1,16 +1,16 @@
-//! Lines that are long, and answers that are.
+//! Long lines, and long answers.
 
 use crate::kit::{Story, folded, observed, resumes_anywhere, setup, short};
 use pinfold_agents::{LONGEST_LINE, Label, Protocol};
 
-/// Output comes in entries of at most so many bytes.
+/// Output comes in entries of at most this many bytes.
 const ENTRY: usize = 64 << 10;
 
 fn greeted() -> Story {
     Story::new().said(Label::Handshake(1)).line(r#"{"type":"hello","id":1}"#).prompt(5, 7)
 }
 
-/// An end with an answer, so long in all.
+/// An end with an answer, of this total length.
 fn ended(length: usize) -> String {
     let begin = r#"{"type":"ended","id":2,"answer":""#;
     format!("{begin}{}\"}}", "x".repeat(length - begin.len() - 2))
@@ -69,7 +69,7 @@ fn a_line_without_an_end_is_told_of_as_soon_as_it_is_too_long_and_is_not_kept() 
 #[test]
 fn a_long_answer_in_pieces_is_told_in_parts_and_the_cursor_stays_small() {
     let setup = setup(Protocol::Scripted);
-    // A character that takes six bytes in JSON.
+    // This character takes six bytes in JSON.
     let text = "\\u0001".repeat(20_000);
     let piece = format!(r#"{{"type":"text","text":"{text}"}}"#);
     let story = (0..60).fold(greeted(), |story, _| story.line(&piece)).line(r#"{"type":"ended","id":2}"#);

@@ -1,5 +1,5 @@
-//! What holds for every translator, whatever an agent prints: a fold that is taken up again goes on as if it had never stopped, how
-//! output is cut into entries changes nothing, nothing panics, and what is stored stays small.
+//! What holds for every translator, whatever an agent prints: a resumed fold goes on as if it had never
+//! stopped, how output is cut into entries changes nothing, nothing panics, and what is stored stays small.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod acp;

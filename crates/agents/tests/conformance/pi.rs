@@ -1,4 +1,4 @@
-//! pi: what its recordings say, and what counts.
+//! pi: how its recordings are read, and what counts.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup};
@@ -59,7 +59,7 @@ fn ready() -> Story {
 const START: &str = r#"{"type":"agent_start"}"#;
 const END: &str = r#"{"type":"agent_end","messages":[]}"#;
 
-/// One in the middle of its first turn.
+/// The same, in the middle of the first turn.
 fn working() -> Story {
     ready().prompt(1, 1).line(r#"{"id":"2","type":"response","success":true}"#).line(START)
 }

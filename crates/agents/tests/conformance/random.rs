@@ -1,4 +1,4 @@
-//! Tapes made by chance: words of the protocols, whole and damaged, in any order, among bytes of any kind.
+//! Random tapes: lines of the protocols, whole and damaged, in any order, among arbitrary bytes.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, setup};
@@ -39,7 +39,7 @@ const WORDS: [&str; 30] = [
     "",
 ];
 
-/// Words of Claude Code. The ids are those of deliveries that are said.
+/// Lines of Claude Code. The ids are those of deliveries that were sent.
 const CLAUDE: [&str; 34] = [
     r#"{"type":"control_response","response":{"subtype":"success","request_id":"pinfold-1"}}"#,
     r#"{"type":"control_response","response":{"subtype":"error","request_id":"pinfold-2","error":"no"}}"#,
@@ -101,7 +101,7 @@ fn step(story: Story, dice: &mut Dice, deliveries: &mut u64) -> Story {
         0 => story.out(dice.bytes(300)),
         1 => story.err(dice.bytes(100)),
         2 => {
-            // A word that is cut off, or damaged.
+            // A line that is cut off or damaged.
             let mut word = word(dice).as_bytes().to_vec();
             word.truncate(dice.below(word.len() + 1));
             if !word.is_empty() {

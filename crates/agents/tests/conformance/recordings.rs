@@ -1,4 +1,4 @@
-//! Recordings of real agents, both directions: whatever protocol they are read by, a fold of them conforms.
+//! Recordings of real agents, both directions: read with any protocol, their folds conform.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, setup};
@@ -20,7 +20,7 @@ pub(crate) struct Recording {
 /// One line of it.
 #[derive(Deserialize)]
 pub(crate) struct Recorded {
-    /// In seconds since the start.
+    /// Seconds since the start.
     #[serde(default)]
     t: f64,
     #[serde(rename = "dir")]
@@ -30,7 +30,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recording {
-    /// When it began, if that was noted.
+    /// When the recording began, if that was noted.
     pub(crate) fn began(&self) -> i64 {
         let noted = |line: &Recorded| serde_json::from_str::<Value>(&line.text).ok()?.get("at")?.as_i64();
         self.lines.first().and_then(noted).unwrap_or(1_794_800_000_000)
@@ -38,7 +38,7 @@ impl Recording {
 }
 
 impl Recorded {
-    /// How long after the start it was.
+    /// Milliseconds since the start.
     #[expect(clippy::cast_possible_truncation, reason = "a recording takes minutes")]
     pub(crate) fn millis(&self) -> i64 {
         (self.t * 1000.0) as i64
@@ -54,7 +54,7 @@ pub(crate) fn recorded(agent: &str, case: &str) -> Recording {
     read(agent, &folder().join(agent).join(case).with_extension("jsonl"))
 }
 
-/// All recordings, in the order of their names.
+/// All recordings, sorted by name.
 pub(crate) fn all() -> impl Iterator<Item = Recording> {
     let agents = sorted(&folder()).into_iter();
     agents.flat_map(|agent| {
@@ -77,7 +77,7 @@ fn read(agent: &str, file: &Path) -> Recording {
     Recording { agent: agent.to_owned(), case, lines, exit }
 }
 
-/// How the agent ended, if that is what was noted.
+/// How the agent ended, if the note says so.
 fn exit(note: &str) -> Option<Exit> {
     let note: Value = serde_json::from_str(note).ok()?;
     let code = note.get("code").filter(|_| note["did"] == "exit")?;
@@ -86,7 +86,7 @@ fn exit(note: &str) -> Option<Exit> {
     code.as_i64().map(code_of).or_else(|| code.as_str().and_then(number).map(Exit::Signal))
 }
 
-/// A recording as a story: what was said is a prompt each.
+/// A recording as a story in which every sent line is a prompt.
 fn story(recording: &Recording) -> Story {
     let mut count = 0;
     let told = recording.lines.iter().fold(Story::new(), |story, line| match line.direction.as_str() {

@@ -1,5 +1,5 @@
-//! Recordings of agents that number their requests, replayed as runs of pinfold: what was said is said by the fold, too, and must
-//! be the same; answers are to the numbers that it has here.
+//! Recordings of agents that number their requests, replayed as runs of pinfold: the fold must send what the
+//! recording has, and answers are renumbered to match our requests.
 
 use crate::kit::{Story, each, folded, prompt, short};
 use crate::recordings::{Recorded, Recording, all};
@@ -7,15 +7,15 @@ use pinfold_agents::{Fold, Intent, Label, Observation, Reply, Setup, Verdict};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How the lines of a protocol are recognised.
+/// How to recognise the lines of a protocol.
 pub(crate) struct Tongue {
-    /// What stays of a line of ours when it is compared.
+    /// Removes what does not count when our lines are compared.
     pub(crate) same: fn(&mut Value),
     /// The text of a prompt.
     pub(crate) prompt: fn(&Value) -> Option<&str>,
-    /// What only a recording says.
+    /// The label of a line that only a recording has.
     pub(crate) unsaid: fn(&Fold, &Value) -> Option<Label>,
-    /// The answer to the check after a turn that failed, for protocols that have one.
+    /// The answer to the check after a failed turn, for protocols that have one.
     pub(crate) checked: Option<fn(u64) -> String>,
     pub(crate) in_short: fn(&Value) -> String,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Told {
     pub(crate) story: Story,
     lines: Vec<String>,
     setup: Setup,
-    /// Our numbers, by the ids that the recording has.
+    /// Our numbers, by the ids in the recording.
     numbers: BTreeMap<String, u64>,
     prompts: u64,
 }
@@ -77,7 +77,7 @@ impl Told {
         }
     }
 
-    /// What a recorded line of ours is; none for one that was said together with the last.
+    /// The label of a recorded line of ours; `None` if it was sent together with the last one.
     fn label(&mut self, tongue: &Tongue, number: u64, text: &mut Value) -> Option<Label> {
         let (fold, observed) = folded(&self.setup, &self.story);
         let mut intents: Vec<Intent> = fold.wants().into_iter().chain([Intent::Interrupt]).collect();
@@ -124,7 +124,7 @@ impl Told {
         };
     }
 
-    /// Asks whether a turn that failed is over, as a daemon does: an agent that tries again says so before it answers.
+    /// Asks whether a failed turn is over, as a daemon does: an agent that retries says so before it answers.
     fn checks(&mut self, tongue: &Tongue, next: Option<&Recorded>) {
         let Some(answer) = tongue.checked else { return };
         let (fold, _) = folded(&self.setup, &self.story);

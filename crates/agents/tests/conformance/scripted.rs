@@ -1,4 +1,4 @@
-//! The rules that hold for every protocol, played by the one of the tests.
+//! The rules that hold for every protocol, tested with the tests' own one.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
@@ -34,7 +34,7 @@ fn a_handshake_is_wanted_step_by_step_until_the_agent_is_ready() {
     story = story.said(Label::Handshake(1));
     let (fold, _) = folded(&scripted(), &story);
     assert_eq!(fold.wants(), None);
-    // An answer to a step that was not the last one said counts for nothing.
+    // An answer to an earlier handshake step counts for nothing.
     story = story.line(r#"{"type":"hello","id":7}"#).line(r#"{"type":"hello","id":1,"more":true}"#);
     let (fold, told) = folded(&scripted(), &story);
     assert_eq!(short(&told).last().unwrap(), "wants handshake 2");
@@ -61,7 +61,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
             &[r#"{"type":"taken","id":2}"#, r#"{"type":"began","id":2}"#, done],
             &["taken 7", "began 7", "done 7 \"yes\""],
         ),
-        // What ended was taken.
+        // A turn that ended was taken.
         (&[done], &["taken 7", "done 7 \"yes\""]),
         (
             &[done, done],
@@ -71,7 +71,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
                 "note: the agent ended the turn \"2\", which is not under way: ignored",
             ],
         ),
-        // A late end of an earlier turn, and one of a turn that never was.
+        // A late end of an earlier turn, and an end of a turn that never was.
         (
             &[r#"{"type":"ended","id":1}"#],
             &["note: the agent ended the turn \"1\", which is not under way: ignored"],
@@ -82,7 +82,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
             &[r#"{"type":"began"}"#, r#"{"type":"text","text":"a"}"#, r#"{"type":"ended"}"#],
             &["began own", "done own \"a\""],
         ),
-        // A result without work completes a command of the agent's that it names, and nothing else.
+        // A result without work completes a command of the agent's own if it names it, and nothing else.
         (&[r#"{"type":"ended","id":2,"turns":0,"local":true}"#], &["taken 7", "done 7"]),
         (
             &[r#"{"type":"ended","turns":0,"local":true}"#, r#"{"type":"ended","id":2,"turns":0}"#],
@@ -93,7 +93,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
             &["taken 7", "failed (Server: 503) 7"],
         ),
         (&[r#"{"type":"ended","id":2,"how":"cancelled"}"#], &["taken 7", "cancelled unasked 7"]),
-        // The answer is what came in pieces, unless the end has one.
+        // The answer is made of the pieces, unless the end has one.
         (
             &[r#"{"type":"text","text":"a"}"#, r#"{"type":"text","text":"b"}"#, r#"{"type":"ended","id":2}"#],
             &["taken 7", "done 7 \"ab\""],
@@ -149,7 +149,7 @@ fn a_request_is_open_until_it_is_answered_taken_back_or_its_turn_ends() {
             vec!["asks r1 Permission rm a1", "withdrawn r1"],
         ),
         (
-            // Codex takes it back after the end of the turn, which ended it already.
+            // Codex withdraws it after the end of the turn, which has already ended it.
             asked.clone().line(r#"{"type":"ended","id":2}"#).line(r#"{"type":"takes_back","request":"a1"}"#),
             vec!["asks r1 Permission rm a1", "taken 7", "withdrawn r1", "done 7"],
         ),

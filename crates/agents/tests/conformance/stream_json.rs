@@ -1,4 +1,4 @@
-//! Claude Code: what its recordings say, and that all that was said to it in them is what would be said today.
+//! Claude Code: how its recordings are read, and that everything sent in them is what would be sent today.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
@@ -18,7 +18,7 @@ struct Told {
     lines: Vec<(String, Vec<String>)>,
 }
 
-/// Folds a recording line by line. What was said is said by the fold, too: it must be the same.
+/// Folds a recording line by line. The fold must send exactly what the recording has.
 fn told(recording: &Recording) -> Told {
     let begin = vec![("begin".to_owned(), Vec::new())];
     let mut told = Told { story: Story::beginning(recording.began()), lines: begin };
@@ -47,7 +47,7 @@ fn told(recording: &Recording) -> Told {
     told
 }
 
-/// What was said by a recorded line, after this story. A second answer to a request is one that pinfold would not give.
+/// The label of a recorded line after this story. A second answer to a request is one that pinfold would not give.
 fn said(story: &Story, line: &Recorded) -> Label {
     let (fold, observed) = folded(&claude(), story);
     let text: Value = serde_json::from_str(&line.text).unwrap();
@@ -85,7 +85,7 @@ fn replies(observation: &Observation) -> Vec<Intent> {
     ]
 }
 
-/// What only a recording says: to find out what comes of it.
+/// The label of a line that only a recording has, sent to find out what it leads to.
 fn unsaid(fold: &Fold, text: &Value) -> Label {
     match (text["type"].as_str(), text["request"]["subtype"].as_str()) {
         (Some("control_response"), _) => {}
@@ -107,7 +107,7 @@ fn uuid(number: u64) -> Value {
     serde_json::from_slice::<Value>(&said.bytes).unwrap()["uuid"].clone()
 }
 
-/// A recorded line, short enough to be read.
+/// A recorded line, shortened for reading.
 pub(crate) fn in_short(line: &Recorded) -> String {
     let Ok(value) = serde_json::from_str::<Value>(&line.text) else {
         return format!("{} {}", line.direction, line.text);
@@ -156,12 +156,12 @@ pub(crate) fn greeted() -> Story {
     Story::new().said(Label::Handshake(1)).line(hello.to_string())
 }
 
-/// One with the first message said.
+/// The same, with the first message sent.
 pub(crate) fn prompted() -> Story {
     greeted().prompt(1, 1)
 }
 
-/// What is observed after the handshake, but for activity and beginnings.
+/// What is observed after the handshake, except activity and beginnings.
 fn after(story: &Story) -> Vec<String> {
     conforms(&claude(), story, &mut Dice(3));
     let told = ends(&observed(&claude(), story));
@@ -234,12 +234,12 @@ fn a_message_that_was_swallowed_fails_when_the_agent_is_idle_and_not_before() {
     let text = "Claude Code did not work on this message, and says that it is done with it";
     let failed = format!("failed (Other: {text}) 1");
     assert_eq!(after(&swallowed.clone().line(IDLE)), ["taken 1", &failed]);
-    // A result that comes after all counts.
+    // A late result counts nevertheless.
     let done = swallowed.line(result(&[1], &json!({}))).line(IDLE);
     assert_eq!(after(&done), ["taken 1", "done 1 for 0+0 in all"]);
     let cancelled = prompted().said(Label::Interrupt).line(lifecycle(1, "cancelled")).line(IDLE);
     assert_eq!(after(&cancelled), ["taken 1", "interrupted 1"]);
-    // The last turn's idle comes after the next message was said.
+    // The idle state of the last turn arrives after the next message was sent.
     assert_eq!(after(&prompted().line(IDLE).line(lifecycle(1, "queued"))), ["taken 1"]);
 }
 
