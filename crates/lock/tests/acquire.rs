@@ -1,4 +1,4 @@
-//! Acquiring and giving back within one process: who gets it, who is told what.
+//! Acquiring and releasing within one process: which request gets the lock, and what the others are told.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -83,7 +83,7 @@ fn two_runs_of_one_process_wait_for_each_other() {
 fn a_sibling_that_is_being_spawned_has_20_ms_to_let_go() {
     let place = place();
     let _first = place.folder.try_acquire(&key("k"), &run("r1")).unwrap();
-    // The shortest of several: an impatient one is late only on a machine that is busy each time.
+    // The shortest of several: an impatient request is late only on a machine that is busy each time.
     let wait = || match place.folder.try_acquire(&key("k"), &run("r2")) {
         Err(AcquireError::Busy(busy)) => busy.waited,
         other => panic!("{other:?}"),
@@ -118,7 +118,7 @@ fn a_cancelled_wait_ends_and_leaves_nothing_behind() {
         assert!(matches!(waiter.join().unwrap(), Err(AcquireError::Cancelled { .. })));
     });
     drop(guard);
-    // A run that was disposed of is refused, although the lock is free.
+    // A cancelled run is refused, although the lock is free.
     let late = place.folder.acquire_cancellable(&key("k"), &run("r2"), None, &cancel);
     assert!(matches!(late, Err(AcquireError::Cancelled { .. })));
     assert!(place.folder.try_acquire(&key("k"), &run("r3")).is_ok());

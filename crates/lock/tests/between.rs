@@ -1,6 +1,6 @@
-//! What the crate does in which order, and what another process may do between two of its operations.
+//! The order of the crate's operations, and what another process may do between two of them.
 //!
-//! Every operation is recorded; a test looks at the order, or does something itself before one of them.
+//! Every operation is recorded; a test checks the order, or does something itself before one of them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -54,7 +54,7 @@ fn file_of_key(folder: &Folder) -> PathBuf {
     names.into_iter().find(|path| path.to_str().unwrap().contains("/k-")).unwrap()
 }
 
-/// The lock files that refuse a flock of a kind, asked through descriptions of our own.
+/// The lock files that refuse this kind of flock, tried through descriptions of our own.
 fn refusing(folder: &Path, operation: FlockOperation) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -77,7 +77,7 @@ fn operations(folder: &Folder, resource: &Resource) -> Vec<&'static str> {
     armed.operations()
 }
 
-/// Does something once, before the first operation of a name; the receiver tells whether it was done.
+/// Does something once, before the first operation of this name; the receiver says whether it was done.
 fn once_before(operation: &'static str, act: impl FnOnce() + Send + 'static) -> (Armed, Receiver<()>) {
     let (sender, done) = channel();
     let mut act = Some(act);
@@ -90,7 +90,7 @@ fn once_before(operation: &'static str, act: impl FnOnce() + Send + 'static) -> 
     (armed, done)
 }
 
-/// Whether the file was synced, and after everything that was written to it before the grant.
+/// Whether the file was synced, after everything that was written to it before the grant.
 #[track_caller]
 fn synced(operations: &[&str]) -> bool {
     let Some(sync) = operations.iter().position(|name| *name == "fdatasync") else { return false };
@@ -117,7 +117,7 @@ fn a_grant_that_mends_a_damaged_slot_is_put_on_disk() {
     drop(take(&place.folder, &key()));
     let file = std::fs::OpenOptions::new().write(true).open(file_of_key(&place.folder)).unwrap();
     let bytes = std::fs::read(file_of_key(&place.folder)).unwrap();
-    // How the slot of a grant begins of which nothing outlives the flock.
+    // The beginning of the slot of a grant of which nothing outlives the flock.
     let slot = bytes.windows(7).position(|word| word == b"PFlone1").unwrap();
     file.write_all_at(b"XX", slot as u64).unwrap();
     assert!(synced(&operations(&place.folder, &key())));
@@ -154,7 +154,7 @@ fn a_directory_that_is_replaced_while_it_is_locked_is_taken_anew() {
     let place = place();
     let path = place.root.join("a/b");
     let resource = Resource::Directory(path.clone());
-    // The last flock of an acquire; whoever comes after it holds the files of a directory that has moved.
+    // After the last flock of an acquire, the files held are those of a directory that has moved.
     let clean = operations(&place.folder, &resource);
     let last = clean.iter().rposition(|name| *name == "flock").unwrap() + 1;
     let (moved, elsewhere) = (path.clone(), place.root.join("elsewhere"));
@@ -176,7 +176,7 @@ fn a_directory_that_is_replaced_while_it_is_locked_is_taken_anew() {
 #[test]
 fn a_lock_file_that_is_removed_while_it_is_locked_grants_nothing() {
     let place = place();
-    // The folder keeps the file open that the first grant wrote to.
+    // The folder keeps open the file that the first grant wrote to.
     drop(take(&place.folder, &key()));
     let path = file_of_key(&place.folder);
     let (armed, done) = once_before("flock", move || std::fs::remove_file(path).unwrap());
@@ -208,7 +208,7 @@ impl Drop for Changing {
     }
 }
 
-/// Makes it another process behind the same pid, as if the first had ended and the kernel had given its pid anew.
+/// Makes it another process with the same pid, as if the first had ended and the kernel had reused its pid.
 fn becomes_another(pid: u32, mut stdin: impl Write) {
     stdin.write_all(b"now\n").unwrap();
     let until = Instant::now() + PATIENCE;

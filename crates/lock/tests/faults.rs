@@ -1,7 +1,7 @@
-//! Strikes every file operation of the crate, one after the other, with every fault.
+//! Strikes every file operation of the crate in turn, with every fault.
 //!
-//! After each strike: the lock was given back exactly once or is still held and reported, nothing is leaked,
-//! nobody is inside twice, and the first error reached the caller.
+//! After each strike the lock was released exactly once, or is still held and reported; nothing is leaked, no
+//! two holders are inside, and the first error reached the caller.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -28,7 +28,7 @@ fn faults() -> Vec<(Fault, Reach)> {
     let failing = ERRORS
         .into_iter()
         .flat_map(|errno| [Reach::Once, Reach::FromThere].map(|reach| (Fault::Fails(errno), reach)));
-    // An interrupted call is made again, so it may strike once only; a short write may strike for ever.
+    // An interrupted call is repeated, so it may strike only once; a short write may strike forever.
     let harmless = [
         (Fault::Fails(Errno::INTR), Reach::Once),
         (Fault::Short, Reach::Once),
@@ -82,7 +82,7 @@ fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Which lock files are locked now, asked through descriptions of our own.
+/// The lock files that are locked now, tried through descriptions of our own.
 fn locked(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -141,7 +141,7 @@ fn an_acquire_struck_anywhere_grants_or_leaves_nothing_behind() {
     }
 }
 
-/// Whether the error that was injected is the one that came out.
+/// Whether the injected error is the one that came out.
 fn names(error: &(dyn std::error::Error + 'static), fault: Fault) -> bool {
     let Fault::Fails(errno) = fault else { return true };
     let mut cause = Some(error);
@@ -304,7 +304,7 @@ fn trouble_with_a_watched_file_never_prevents_the_release() {
     }
 }
 
-/// Trouble while looking for survivors must not pass for "nobody is left".
+/// An error while looking for survivors must not pass for "none is left".
 #[test]
 fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
     let _turn = turn();
@@ -321,11 +321,11 @@ fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // Its answer proves that its exec is over, and with it every copy of our descriptors.
+    // Its answer proves that its exec is over, and that no copy of our descriptors is left in it.
     let mut echo = [0];
     survivor.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     survivor.stdout.as_mut().unwrap().read_exact(&mut echo).unwrap();
-    // The flock goes, the mark does not: as if the holder had been killed.
+    // The flock goes but the mark stays: as if the holder had been killed.
     assert_eq!(guard.surrender().mark, Mark::Unreleased);
     for errno in [Errno::IO, Errno::MFILE] {
         walk(Fault::Fails(errno), Reach::Once, |n, fault, reach| {
@@ -363,7 +363,7 @@ fn a_folder_struck_anywhere_while_it_is_opened_is_refused_or_whole() {
                 assert!(!is_harmless(fault), "{story}");
             }
             assert_eq!(open_descriptors(), before, "{story}");
-            // Looking through /proc makes thousands of operations; what it misses is found at the grant.
+            // The search through /proc makes thousands of operations; what it misses is found at the grant.
             struck && n < 60
         });
     }

@@ -1,4 +1,4 @@
-//! Fenced files: whose bytes land, whose count, and what somebody else did to them.
+//! Fenced files: whose bytes are written, whose count, and what another program did to them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use pinfold_lock::{AppendError, Change, FencedFile, Folder, Guard, Request, Resource};
@@ -37,7 +37,7 @@ fn a_superseded_fence_is_refused_and_the_bytes_stay() {
     let six = first.fence();
     let _ = old.append(six, b"from six").unwrap();
     drop(first);
-    // Granted, but it has not touched the file: the lock file alone tells.
+    // Granted, but it has not touched the file yet: only the lock file shows it.
     let mut second = take(&place);
     let bytes = std::fs::read(&place.data).unwrap();
     let refused = old.append(six, b"too late").unwrap_err();
@@ -59,7 +59,7 @@ fn a_writer_paused_between_check_and_write_leaves_a_record_that_does_not_count()
     let before = std::fs::read(&place.data).unwrap();
     let _ = old.append(first.fence(), b"paused").unwrap();
     let paused = std::fs::read(&place.data).unwrap()[before.len()..].to_vec();
-    // The paused bytes land after the successor has claimed the file.
+    // The delayed bytes are written after the successor has claimed the file.
     std::fs::write(&place.data, &before).unwrap();
     drop(first);
     let mut second = take(&place);
@@ -147,6 +147,6 @@ fn the_next_append_tells_of_a_foreign_change_and_goes_through() {
     let appended = file.append(guard.fence(), b"two").unwrap();
     assert_eq!(appended.change, Some(Change::Removed { path: place.data.clone() }));
     assert_eq!(texts(&place), ["two"]);
-    // No sticky poison: the next one is clean.
+    // No lasting poison: the next one is clean.
     assert_eq!(file.append(guard.fence(), b"three").unwrap().change, None);
 }

@@ -1,4 +1,4 @@
-//! Handing locks on: to children, over sockets, and what becomes of those who were not given them.
+//! Handing locks on: to children, over sockets, and what happens to processes that were not given them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -201,7 +201,7 @@ fn a_killed_holder_frees_the_lock_within_10_ms() {
         best = best.min(waiter.join().unwrap().saturating_duration_since(killed));
         holder.child.wait().unwrap();
     }
-    // The best of ten: a loaded machine may schedule anybody late, the lock is not what is late.
+    // The best of ten: a loaded machine may schedule any thread late, and then the lock is not to blame.
     assert!(best < Duration::from_millis(10), "{best:?}");
 }
 
@@ -226,7 +226,7 @@ fn a_surviving_run_is_ended_or_waited_for_before_the_next_grant() {
     }
 }
 
-/// A daemon takes a lock for a run that lives, and dies before the run's shim has it: the next daemon takes it again.
+/// A daemon takes a lock for a live run and dies before the run's shim has it: the next daemon takes it again.
 #[test]
 fn a_run_that_lives_is_no_survivor_to_itself() {
     let place = place();
@@ -316,7 +316,7 @@ fn a_control_group_that_is_not_named_after_its_holder_proves_nothing() {
     let place = place();
     let request = Request { cgroup: Some(cgroup.clone()), ..run("forgotten", Survivors::End) };
     let guard = place.folder.try_acquire(&key(), &request).unwrap();
-    // Somebody else's run is in a group of the same path by now; the run itself left one process outside of it.
+    // By now another run is in a group of the same path; the run itself left one process outside of it.
     let innocent = cat(&mut Command::new("cat"));
     std::fs::write(cgroup.join("cgroup.procs"), innocent.id().to_string()).unwrap();
     let left = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "forgotten"));
@@ -338,7 +338,7 @@ fn the_locks_of_a_run_that_is_gone_are_marked_and_those_of_a_living_one_are_not(
     for name in ["gone", "alive"] {
         place.folder.mark_ended(&Run::new(name).unwrap()).unwrap();
     }
-    // A process that carries a run that was marked as over is none of its survivors.
+    // A process that carries a run marked as over is not a survivor of it.
     let late = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "gone"));
     drop(take(&place.folder));
     assert_eq!(busy(&place.folder, &other), BusyBecause::Survivor(Trace::Marker));
@@ -346,7 +346,7 @@ fn the_locks_of_a_run_that_is_gone_are_marked_and_those_of_a_living_one_are_not(
     end(child);
 }
 
-/// A control group of version 2 under the one we are in, wherever it is mounted.
+/// A control group (v2) below our own, wherever it is mounted.
 fn make_cgroup() -> Option<PathBuf> {
     let own = pinfold_lock::process::own().ok()?;
     make_named_cgroup(&pinfold_lock::process::word(&own))
@@ -374,7 +374,7 @@ fn a_zombie_leader_with_living_threads_still_holds_its_lock() {
     );
     holder.line();
     let identity = process::identify(holder.child.id()).unwrap();
-    // The leader has ended when /proc calls it a zombie; it does so right after it has told.
+    // The leader has ended when /proc calls it a zombie, right after it has said so.
     let until = Instant::now() + Duration::from_secs(60);
     while !std::fs::read_to_string(format!("/proc/{}/stat", holder.child.id())).unwrap().contains(") Z ") {
         assert!(Instant::now() < until, "the leader does not end");
@@ -402,7 +402,7 @@ impl Held {
         Self { child, stdout }
     }
 
-    /// The next line that a role says; what the test harness prints has no `> `.
+    /// The next line that a role prints; what the test harness prints has no `> `.
     fn line(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -432,7 +432,7 @@ fn role(name: &str, root: &Path) -> Command {
     command
 }
 
-/// Nothing when nobody gave this program a role.
+/// The folder for the role; `None` if this program was not given one.
 fn role_folder() -> Option<Folder> {
     let root = std::env::var_os("ROOT")?;
     Some(Folder::open(Path::new(&root).join("locks")).unwrap())
@@ -464,7 +464,7 @@ fn role_adopts() {
 #[test]
 #[ignore = "a role of another test"]
 fn role_leaves_its_threads() {
-    // The test harness runs this in a thread; the leader waits for it and is ended here by its own hand.
+    // The test harness runs this in a thread; the leader waits for it and is made to end here.
     let Some(folder) = role_folder() else { return };
     let guard = take(&folder);
     println!("> held");

@@ -1,8 +1,8 @@
-//! Starters race for one lock while holders are killed, lock files are damaged, and a sweeper removes them when they are
-//! free.
+//! Starters race for one lock while holders are killed, lock files are damaged, and a sweeper removes them
+//! when they are free.
 //!
-//! Real processes: this program starts itself as worker. Checked by every worker inside the lock, through a
-//! file that only holders touch: nobody else is inside, and the fence is larger than every one before.
+//! Real processes: this program starts itself as workers. Every worker inside the lock checks, through a file
+//! that only holders touch, that no other one is inside, and that the fence is larger than all before.
 //! `PINFOLD_RACE_ROUNDS` sets the rounds (500), `PINFOLD_RACE_SEED` repeats a run.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "whatever fails here fails the test")]
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// No honest wait in here lasts longer, however loaded the machine is.
+/// No regular wait in here lasts longer, however loaded the machine is.
 const WEDGED: Duration = Duration::from_secs(60);
 const ROOT: &str = "PINFOLD_RACE_ROOT";
 
@@ -26,7 +26,7 @@ fn main() {
     let has = |word: &str| words.iter().any(|given| given == word);
     match std::env::var_os(ROOT) {
         Some(root) => work(Path::new(&root)),
-        // A runner that lists tests before it runs them: this is one, and it is never ignored.
+        // For runners that list tests before they run them: this is one, and it is never ignored.
         None if has("--list") => {
             if !has("--ignored") {
                 println!("race: test");
@@ -41,7 +41,7 @@ fn main() {
 
 // ---- the worker ------------------------------------------------------------------------------------------
 
-/// Takes the lock once for every line on stdin: `once` gives it back, `stay` waits inside to be killed.
+/// Takes the lock once for every line on stdin: `once` releases it, `stay` waits inside to be killed.
 fn work(root: &Path) {
     let folder = Folder::open(root.join("locks")).unwrap();
     let witness = Witness::open(root);
@@ -65,12 +65,12 @@ fn work(root: &Path) {
     }
 }
 
-/// A file that says who is inside, which fence was the last, and who was sentenced to death.
+/// A file that says which worker is inside, which fence was the last, and which workers were sentenced to death.
 struct Witness(File);
 
 const INSIDE: u64 = 0;
 const FENCE: u64 = 8;
-/// One byte a pid from here on.
+/// From here on, one byte for each pid.
 const SENTENCED: u64 = 16;
 
 impl Witness {
@@ -139,9 +139,9 @@ fn race() {
         let began = Instant::now();
         let mut arena = Arena::new(starters);
         let sweeper = sweeper.then(|| Sweeper::start(arena.temp.path()));
-        // The rest of the division goes to the smallest race, where a double is most likely.
+        // The remainder of the division goes to the smallest race, where a double is most likely.
         let share = rounds / 3 + if starters == 2 { rounds % 3 } else { 0 };
-        // Beside a sweeper every grant has to look for holders of removed files.
+        // With a sweeper, every grant has to look for holders of removed files.
         let share = if sweeper.is_some() { share / 4 } else { share };
         for _ in 0..share {
             arena.round(&mut dice);
@@ -178,7 +178,7 @@ impl Sweeper {
             let mut swept = 0;
             while !stopped.load(Ordering::Relaxed) {
                 swept += folder.sweep(Duration::ZERO, 16).unwrap();
-                // Whoever opens the file has to get to its flock once in a while.
+                // A worker that opens the file has to get to its flock once in a while.
                 std::thread::sleep(Duration::from_micros(200));
             }
             swept
@@ -255,7 +255,7 @@ impl Arena {
         self.workers.push(Worker { child, stdin });
     }
 
-    /// All start at once. In some rounds one is killed: inside the lock, or somewhere on its way.
+    /// All workers start at once. In some rounds one is killed: inside the lock, or on its way.
     fn round(&mut self, dice: &mut Dice) {
         let fate = dice.below(4);
         let victim = usize::try_from(dice.below(self.workers.len() as u64)).unwrap();
@@ -302,10 +302,10 @@ impl Arena {
         self.killed += 1;
     }
 
-    /// Writes rubbish over a part of the lock file: a record, one slot, or the mark.
+    /// Overwrites a part of the lock file with garbage: a record, one slot, or the mark.
     fn damage(&mut self, dice: &mut Dice) {
         let Some(path) = lock_file(&self.temp.path().join("locks")) else { return };
-        // A sweeper may have been quicker.
+        // A sweeper may have been faster.
         let Ok(file) = OpenOptions::new().write(true).open(path) else { return };
         let (from, length) = [(3600, 400), (4048, 48), (4096, 24), (4176, 48), (4224, 400)]
             [usize::try_from(dice.below(5)).unwrap()];

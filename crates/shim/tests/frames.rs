@@ -1,4 +1,4 @@
-//! Frames of the first version are understood for ever: shims of any age may still run.
+//! Frames of the first version are understood forever: shims of any age may still run.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use pinfold_core::exit::{Ended, Exit, Said};
@@ -198,7 +198,7 @@ fn frames_of_the_first_version_are_understood() {
     assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports());
 }
 
-/// What came after the first version: turns, terminals and survivors.
+/// What was added after the first version: turns, terminals and survivors.
 fn later() -> (Vec<Command>, Vec<Report>) {
     let (run, message) = (RunNumber(7), MessageId(u128::MAX / 3));
     let turn =
@@ -235,7 +235,7 @@ fn what_came_later_is_read_back() {
     assert_eq!(decode(&from, |frame| Report::decode(frame).unwrap()), reports);
 }
 
-/// What came with tapes.
+/// What was added with tapes.
 fn commands_of_tapes() -> Vec<Command> {
     let run = RunNumber(300);
     let lock = Lock { folder: "/locks".into(), description: vec![1, 0xFF], descriptors: 3 };
@@ -367,7 +367,7 @@ fn write_the_fixture_of_rings() {
     std::fs::write(fixture("reports-3.bin"), written).unwrap();
 }
 
-/// What came with guests.
+/// What was added with guests.
 fn of_guests() -> (Vec<Command>, Vec<Report>) {
     let run = RunNumber(300);
     let guest = Guest {
@@ -418,7 +418,7 @@ fn frames_of_guests_are_understood_for_ever_and_written_as_ever() {
     assert_eq!(bytes, from);
 }
 
-/// Frames as they are on the wire, but for those of some kinds.
+/// Frames as they are on the wire, without those of some kinds.
 fn without(kinds: &[u8], mut bytes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     while let Some(length) = bytes.first_chunk() {
@@ -434,7 +434,7 @@ fn without(kinds: &[u8], mut bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn what_has_no_tape_is_written_as_the_first_version_did() {
     const DIE_AT: u8 = 10;
-    // These say more since: why a program is not executed, and where the log stood.
+    // These say more by now: why a program was not executed, and where the log stood.
     const MORE: [u8; 2] = [132, 138];
     let (to, from) = encoded();
     assert_eq!(without(&[DIE_AT], &std::fs::read(fixture("commands-1.bin")).unwrap()), to);

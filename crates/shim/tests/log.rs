@@ -115,7 +115,7 @@ fn a_record_that_was_torn_by_a_kill_is_cut_off_by_the_next_writer() {
     let place = place();
     let mut log = Log::open(&place.path, SMALL);
     print(&mut log, 1, "whole\n");
-    // Longer than what is written over it: its end must not be taken for a record.
+    // Longer than what is written over it: its tail must not be taken for a record.
     print(&mut log, 1, &format!("{}\n", "torn ".repeat(40)));
     std::mem::forget(log);
     let bytes = std::fs::read(&place.path).unwrap();

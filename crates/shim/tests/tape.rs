@@ -1,4 +1,4 @@
-//! The tape is read as it was written, whatever happened to its files: never other bytes, never a position twice.
+//! A tape reads back as it was written, whatever happened to its files: never other bytes, never a position twice.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use pinfold_core::ids::RunNumber;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Far beyond what anything takes, on the slowest machine.
+/// Far longer than anything takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LIMITS: Limits = Limits { segment_bytes: 700, kept_bytes: u64::MAX };
 
-/// Numbers that are as good as random, and the same each time.
+/// Pseudo-random numbers that are the same each time.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// An entry as it was given to the writer, or by the reader.
+/// An entry as given to the writer, or by the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kept {
     at: i64,
@@ -81,7 +81,7 @@ fn append(tape: &mut Tape, entry: &Kept) {
     tape.append(Wall(entry.at), RunNumber(entry.run), entry.what.borrowed()).unwrap();
 }
 
-/// What a reader finds: where each entry is, where the next one can be, what is missing before it, and the entry.
+/// What a reader finds: where each entry is, where the next one may be, what is missing before it, and the entry.
 fn rest(reader: &mut Reader) -> Vec<(u64, u64, u64, Kept)> {
     let mut found = Vec::new();
     while let Some(entry) = reader.entry().unwrap() {
@@ -95,7 +95,7 @@ fn all(folder: &Path) -> Vec<(u64, u64, u64, Kept)> {
     rest(&mut Reader::from(folder, Position(0)))
 }
 
-/// A tape of random entries in many segments: what is in it, and where it ends.
+/// Writes a tape of random entries in many segments; returns its contents and its end.
 fn written(folder: &Path, seed: u64, count: usize) -> (Vec<Kept>, Position) {
     let mut random = Random(seed);
     let entries: Vec<Kept> = (0..count).map(|_| random_entry(&mut random)).collect();
@@ -119,7 +119,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a power failure can leave: everything behind a position is gone.
+/// What a power failure can leave: everything after a position is gone.
 fn cut(folder: &Path, at: u64) {
     for (base, path) in segments(folder) {
         if base >= at {
@@ -180,7 +180,7 @@ fn a_tape_cut_at_any_byte_is_read_up_to_there_and_goes_on_above_what_was_stored(
         let whole = found.iter().take_while(|(_, next, ..)| *next <= at).count();
         assert_eq!(all(&damaged), found[..whole], "cut at {at}");
         let mut tape = Tape::open(&damaged, LIMITS).unwrap();
-        // A segment of which only the head was begun has one again.
+        // A segment of which only the head was begun gets one again.
         assert!(tape.end().0 <= at + 32, "cut at {at}: {:?}", tape.end());
         // Half of the time the daemon had stored how far it had come.
         let floor = if at % 2 == 0 { end } else { Position(0) };
@@ -192,7 +192,7 @@ fn a_tape_cut_at_any_byte_is_read_up_to_there_and_goes_on_above_what_was_stored(
         let [(position, _, _, entry)] = &after[whole..] else { panic!("cut at {at}: {after:?}") };
         assert_eq!(entry, &extra);
         assert!(*position >= floor.0, "cut at {at}");
-        // Whoever had read up to the end finds what came since, and nothing else.
+        // A reader that had read to the end finds what came since, and nothing else.
         if floor == end {
             assert_eq!(rest(&mut Reader::from(&damaged, end)).len(), 1, "cut at {at}");
         }
@@ -218,7 +218,7 @@ fn damage_costs_the_rest_of_its_segment_and_is_told() {
         let read = all(&folder);
         let broken = base + at;
         let before = found.iter().take_while(|(_, next, ..)| *next <= broken.max(base + 32)).count();
-        // A damaged head hides its segment, but nothing before that.
+        // A damaged head hides its segment, but nothing before it.
         let before = if at < 32 { found.iter().take_while(|found| found.0 < *base).count() } else { before };
         assert_eq!(read[..before], found[..before], "round {round}: {broken}");
         let following = files.iter().find(|(other, _)| other > base).map_or(end.0, |(other, _)| *other);
@@ -304,7 +304,7 @@ fn what_was_not_heard_stays_and_of_the_rest_the_last_is_kept() {
     tape.heard(half);
     assert!(tape.first() < half && tape.first().0 + 7000 > half.0, "{:?} of {half:?}", tape.first());
     assert_eq!(segments(temp.path())[0].0, tape.first().0);
-    // A reader that had not come there is told what it missed.
+    // A reader that had not got there is told what it missed.
     let missed = all(temp.path())[0].2;
     assert_eq!(missed, tape.first().0);
     tape.heard(Position(7));
@@ -344,7 +344,7 @@ fn what_could_not_be_written_is_said_before_the_next_entry() {
     assert_eq!(tape.lost(), 0);
 }
 
-/// An entry as the page about tapes describes it.
+/// An entry as the design page about tapes describes it.
 fn by_hand(kind: u8, run: u64, number: u64, content: &[u8]) -> Vec<u8> {
     let mut bytes = (content.len() as u32).to_le_bytes().to_vec();
     bytes.extend([kind, 0, 0, 0]);
@@ -372,7 +372,7 @@ fn the_layout_is_the_one_that_is_described_and_later_kinds_are_passed_over() {
     let first = 4096 + 32 + 45;
     let said = Owned::Said(8, "prompt 1 2".into(), b"{}\n".to_vec());
     assert_eq!(found, [(first, Owned::Out(b"out".to_vec())), (first + 43, said.clone())]);
-    // And a writer writes the same.
+    // The writer writes the same.
     let mut tape = Tape::open(temp.path(), Limits::default()).unwrap();
     append(&mut tape, &Kept { at: 77, run: 5, what: said });
     let again = by_hand(3, 5, 8, b"prompt 1 2\0{}\n");

@@ -1,4 +1,4 @@
-//! What a program prints, as it reaches a terminal that is somebody else's.
+//! A program's output as it reaches another user's terminal.
 
 use pinfold_terminal::{Allow, Filter, Size, Terminal};
 
@@ -12,7 +12,7 @@ fn usual(text: &str) -> String {
     filtered(text.as_bytes(), Allow::default())
 }
 
-/// Text, looks, cursor, modes, questions: what shells, editors, pagers and agents print every day.
+/// Text, styles, cursor, modes, queries: what shells, editors, pagers and agents print every day.
 const PASSES: &[&str] = &[
     "plain, wörld 日本 👩‍🚀 \u{a0}\r\n\ttab\x08\x07",
     "\x1b[1;38;5;208;48:2::1:2:3;4:3mlooks\x1b[m",
@@ -34,7 +34,7 @@ fn what_full_screen_programs_need_passes_untouched() {
     }
 }
 
-/// What is dropped, and what is left of it beside plain text.
+/// What is dropped, and what is left besides plain text.
 const DROPPED: &[(&str, &str)] = &[
     // The clipboard, written and read.
     ("a\x1b]52;c;aGk=\x07b", "ab"),
@@ -49,22 +49,22 @@ const DROPPED: &[(&str, &str)] = &[
     ("a\x1b_Ga=T;AAAA\x1b\\\x1b^x\x1b\\\x1bXx\x1b\\b", "ab"),
     // Checksums of the screen, printing, locked keys, other widths, tests, pointers, 8-bit controls, other character sets.
     ("a\x1b[1;1;1;1;9;9*y\x1b[5i\x1b[?5i\x1b[2h\x1b[?3h\x1b[2;1y\x1b[>1p\x1b G\x1b%@\x1b#8\x1bZb", "ab"),
-    // Colours that are set, scrollback that is erased.
+    // Setting colours, erasing the scrollback.
     ("a\x1b]11;#000000\x07\x1b]4;1;red\x1b\\\x1b]104\x07\x1b[3Jb", "ab"),
     // The answerback of the terminal.
     ("a\x05b", "ab"),
     // Links that would start something.
     ("\x1b]8;;file:///bin/sh\x07a\x1b]8;;\x07b", "a\x1b]8;;\x07b"),
     ("\x1b]8;;ssh://-oProxyCommand=x\x07ab", "ab"),
-    // Some terminals obey controls that are written as characters.
+    // Some terminals obey controls written as characters.
     ("a\u{9b}21tb\u{9d}52;c;x\u{9c}", "a21tb52;c;x"),
-    // A sequence with several modes keeps those that are known.
+    // A sequence with several modes keeps the known ones.
     ("\x1b[?3;25;1000h", "\x1b[?25;1000h"),
     // A title cannot end early and go on as something else.
     ("\x1b]0;a\u{9c}\u{9b}21tb\rc\x07", "\x1b]0;a21tbc\x07"),
     // Cut off by a cancel, or by the next sequence.
     ("\x1b]52;c;x\x18a\x1b]52;c;x\x1b[1mb\x1b[21\x1b[1mc\x1b[\x18d", "a\x1b[1mb\x1b[1mcd"),
-    // A single character in the middle is obeyed at once.
+    // A control character in the middle of a sequence is obeyed at once.
     ("\x1b[1\n;2\x05mx", "\n\x1b[1;2mx"),
 ];
 
@@ -141,7 +141,7 @@ fn a_stream_may_be_cut_at_every_byte() {
     }
 }
 
-/// A little randomness that is the same every time.
+/// Pseudo-random numbers that are the same every time.
 struct Dice(u64);
 
 impl Dice {

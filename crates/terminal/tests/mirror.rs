@@ -1,4 +1,4 @@
-//! A painting shows what was printed: judged by a terminal of somebody else's, and by our own.
+//! A painting shows what was printed, judged by another terminal library and by our own.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -21,7 +21,7 @@ fn mirror(bytes: &[u8]) -> Terminal {
     terminal
 }
 
-/// What can be seen, line by line: nothing and a space look the same.
+/// What can be seen, line by line: an empty cell and a space look the same.
 fn looks(screen: &vt100::Screen) -> Vec<String> {
     let cell = |row, column| {
         let cell = screen.cell(row, column).unwrap();
@@ -39,7 +39,7 @@ fn text(screen: &vt100::Screen) -> Vec<String> {
     screen.rows(0, size().columns()).map(|row| row.trim_end().to_owned()).collect()
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers that are the same each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -87,8 +87,8 @@ const SEQUENCES: [&str; 27] = [
 ];
 const COUNTED: [&str; 15] = ["A", "B", "C", "D", "E", "F", "G", "d", "L", "M", "P", "X", "S", "T", "`"];
 
-/// A program at work. It goes somewhere before it does anything but print: opinions differ on what a cursor
-/// does that has just filled a line.
+/// A program at work. It moves the cursor before it does anything but print: terminals differ in what a
+/// cursor does that has just filled a line.
 fn session(seed: u64) -> Vec<u8> {
     let mut numbers = Numbers(seed * 7919 + 1);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Attach: one wish, an answer in every state, and how far it has come.
+//! Attach: one request, its answer in every state, and its progress.
 
 use crate::driver::{Driver, End};
 use crate::people::{STATES, in_state};
@@ -13,7 +13,7 @@ fn attach(joins: Joins, urgent: bool) -> Ask {
     Ask::Attach { consumer: ME, joins, urgent }
 }
 
-/// The answer to an attach, the state right after it, and whether whoever asked is counted.
+/// The answer to an attach, the state right after it, and whether the client is counted.
 fn answers(joins: Joins, urgent: bool) -> Vec<(State, Option<Answer>, State, bool)> {
     let answer = |state| {
         let mut driver = in_state(state);

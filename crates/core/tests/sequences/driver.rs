@@ -1,4 +1,5 @@
-//! Drives one session in virtual time, as a shell would: locks are granted, spawns succeed, unless told otherwise.
+//! Drives one session in virtual time, as a daemon would: locks are granted and spawns succeed, unless told
+//! otherwise.
 
 use pinfold_core::decision::{Answer, Record};
 use pinfold_core::event::{Ask, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd};
@@ -58,8 +59,8 @@ impl Driver {
         driver
     }
 
-    /// Gives the session an event and does at once what it asks for. The decision is shared, so that a test may
-    /// leave it alone.
+    /// Sends the session an event and carries out what it asks for at once. The decision is shared, so that a
+    /// test may ignore it.
     pub(crate) fn send(&mut self, event: Event) -> Rc<Decision> {
         let decision = self.hear(event);
         for action in decision.actions.clone() {
@@ -68,7 +69,7 @@ impl Driver {
         decision
     }
 
-    /// Gives the session an event and does nothing about it.
+    /// Sends the session an event and carries out nothing.
     pub(crate) fn hear(&mut self, event: Event) -> Rc<Decision> {
         let decision = self.session.handle(&event, self.now);
         self.records.extend(decision.changes.iter().filter_map(|change| match change {
@@ -113,7 +114,7 @@ impl Driver {
         self.session.live_run().expect("a run")
     }
 
-    /// The live run ends after so many milliseconds of life.
+    /// Ends the live run after this many milliseconds.
     pub(crate) fn ends(&mut self, end: End, lived: u64) -> Rc<Decision> {
         self.ends_held_by(end, lived, None)
     }
@@ -188,7 +189,7 @@ impl Driver {
         message
     }
 
-    /// kill -9 of the daemon, and its return: only what is stored is left.
+    /// The daemon is killed and restarted: only what is stored is left.
     pub(crate) fn daemon_restarts(&mut self, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> Rc<Decision> {
         self.session = self.session.as_stored();
         let machine = pinfold_core::event::Machine::Same;
@@ -199,7 +200,7 @@ impl Driver {
         self.session.budgets().crashes
     }
 
-    /// How often something was recorded.
+    /// How many records satisfy `wanted`.
     pub(crate) fn count(&self, wanted: impl Fn(&Record) -> bool) -> usize {
         self.records.iter().filter(|record| wanted(record)).count()
     }
@@ -208,7 +209,7 @@ impl Driver {
         self.count(|record| matches!(record, Record::HealthWarn { reason } if reason.word() == word))
     }
 
-    /// A start that fails: the shell reports it instead of a running agent.
+    /// A start that fails: the shell reports that instead of a running agent.
     pub(crate) fn start_fails(&mut self, failure: StartFailure) {
         let decision = self.hear(Event::Asked(Ask::Start));
         let run = self.run();
@@ -222,7 +223,7 @@ impl Driver {
     }
 }
 
-/// What a system that is out of descriptors says.
+/// The failure of a system that is out of descriptors.
 pub(crate) fn shortage() -> StartFailure {
     StartFailure::Refused(StartRefused { errno: Some(24), text: "`agent`: too many open files".into() })
 }

@@ -1,4 +1,4 @@
-//! Ends that the incident table has no row for: what each means to a session, and what is recorded of it.
+//! Ends without a row in the incident table: what each means to a session, and what is recorded.
 
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Record, RunExited};
@@ -112,7 +112,7 @@ fn a_vendor_session_found_busy_ends_the_newer_run_as_contended() {
     let contended =
         |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Contended);
     assert_eq!(driver.count(contended), 1);
-    // Nobody tells when the vendor's other program is gone.
+    // Nothing tells when the vendor's other program is gone.
     driver.wait();
     assert_eq!((driver.session.state(), driver.starts), (State::Running, 2));
 

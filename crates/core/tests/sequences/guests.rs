@@ -1,4 +1,4 @@
-//! Guests: somebody who attaches gets a terminal beside the run, once it is ready; nothing of the run changes by it.
+//! Guests: an attached client gets a terminal beside the run once it is ready; the run itself does not change.
 
 use crate::driver::{Driver, End};
 use pinfold_core::attach::Reached;
@@ -170,7 +170,7 @@ fn an_attached_guest_keeps_its_run_from_being_parked_and_one_that_is_alone_does_
     assert_eq!(driver.session.state(), State::Stopping);
 }
 
-/// kill -9 of the daemon, and what the next one finds of the guest.
+/// The daemon is killed, and the next one finds this of the guest.
 fn restarts(driver: &mut Driver, guest: Option<GuestSeen>) {
     driver.session = driver.session.as_stored();
     let shim = ShimSeen::Keeping { run: RUN, process: Process { pid: 101, fence: 1 } };

@@ -1,4 +1,4 @@
-//! Who holds a session, and who yields to whom: the table in `docs/design/006-holders.md` is what the core does.
+//! Which holder yields to which: the core does what the table in `docs/design/006-holders.md` says.
 
 use crate::driver::Driver;
 use pinfold_core::decision::Answer;
@@ -10,7 +10,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/design/006-holders.md");
 
 const ME: ConsumerId = ConsumerId(1);
 
-/// Brings a session to where somebody of this kind holds it.
+/// Brings a session to where a holder of this kind has it.
 fn held_by(holder: &str) -> Driver {
     let mut driver = Driver::new(Spec { interactive: true, ..Spec::new(Mode::OnDemand) });
     match holder {
@@ -36,7 +36,7 @@ fn held_by(holder: &str) -> Driver {
     driver
 }
 
-/// Somebody wants a run, and somebody else has the lock.
+/// A run is wanted while another holder has the lock.
 fn blocked(driver: &mut Driver, command: &str) {
     driver.hear(message(900));
     refuse_lock(driver, command);
@@ -78,14 +78,14 @@ fn comes(driver: &mut Driver, comer: &str) {
         driver.send(event);
         return;
     }
-    // Whoever held the lock holds it still.
+    // The lock still has the same holder.
     driver.hear(event);
     if driver.session.state() == State::Starting {
         refuse_lock(driver, "still the same");
     }
 }
 
-/// What comes of it, in the words of the table.
+/// The outcome, in the words of the table.
 fn outcome(holder: &str, comer: &str) -> String {
     if (holder, comer) == ("nobody", "its end") {
         return "-".into();
@@ -104,7 +104,7 @@ fn outcome(holder: &str, comer: &str) -> String {
     format!("{}{said}", driver.session.state().word())
 }
 
-/// The rows of the document's table; the first has the names of the columns.
+/// The rows of the document's table; the first has the column names.
 fn table() -> Vec<Vec<&'static str>> {
     let lines =
         DOCUMENT.lines().skip_while(|line| !line.starts_with("| held by")).take_while(|l| l.starts_with('|'));

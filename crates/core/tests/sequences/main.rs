@@ -1,4 +1,4 @@
-//! Sequences of ends, messages and people's words, in virtual time: what went wrong elsewhere, row by row.
+//! Sequences of ends, messages and people's requests, in virtual time: what went wrong elsewhere, row by row.
 
 #![expect(clippy::panic, reason = "a test ends by panicking")]
 #![expect(clippy::needless_pass_by_value, reason = "events are made on the spot")]

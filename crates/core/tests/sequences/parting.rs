@@ -1,4 +1,4 @@
-//! The end of a run that is spoken to: a word first, then the signal, within the grace.
+//! The end of a run with a protocol: first a message, then the signal, within the grace.
 
 use crate::driver::{Driver, End, on_demand};
 use pinfold_core::event::{Ask, MessageEvent, RunEvent, ShimSeen, TurnEnd};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An agent that has told what it does.
+/// An agent that has told its activity.
 fn talks(driver: &mut Driver, activity: Activity) {
     let event = RunEvent::Standing(Box::new(Standing { activity, ..Standing::default() }));
     driver.of_run(driver.run(), event);

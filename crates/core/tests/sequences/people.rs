@@ -1,4 +1,4 @@
-//! What people ask for, in every state.
+//! People's requests, in every state.
 
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Answer, Record, Refusal};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const STOP: Ask = Ask::Stop { grace: None };
 
-/// A session in each state, by the ways of the real world.
+/// A session in each state, reached as in the real world.
 pub(crate) fn in_state(state: State) -> Driver {
     let spec = Spec { interactive: true, ..Spec::new(Mode::OnDemand) };
     let mut driver = Driver::new(spec);
@@ -56,7 +56,7 @@ pub(crate) const STATES: [State; 10] = [
     State::Archived,
 ];
 
-/// The answer to a word, and the state right after it.
+/// The answer to a request, and the state right after it.
 fn answers(ask: Ask) -> Vec<(State, Option<Answer>, State)> {
     STATES
         .into_iter()

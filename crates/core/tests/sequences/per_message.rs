@@ -1,4 +1,4 @@
-//! Sessions whose runs are for one message each.
+//! Sessions with one run for each message.
 
 use crate::driver::{Driver, End};
 use pinfold_core::decision::{Answer, Record};
@@ -9,7 +9,7 @@ fn per_message(mode: Mode) -> Driver {
     Driver::new(Spec { run_per_message: true, ..Spec::new(mode) })
 }
 
-/// The turn of the message that was delivered ends, and the run with it.
+/// Ends the turn of the delivered message, and the run with it.
 fn turn(driver: &mut Driver, how: TurnEnd, end: End) {
     driver.message();
     let message = driver.takes();

@@ -15,7 +15,7 @@ fn hard(limit: u32) -> Policy {
     Policy { crash_hard_limit: limit, ..Policy::default() }
 }
 
-/// The crash count after each of these exits (code, life in ms).
+/// The crash count after each of these exits (code, lifetime in ms).
 fn counts(driver: &mut Driver, exits: &[(i32, u64)]) -> Vec<u32> {
     let mut seen = Vec::new();
     for (code, lived) in exits {

@@ -1,4 +1,4 @@
-//! Reports that come late, twice, or about another run than the present one.
+//! Reports that come late, twice, or about another run than the current one.
 
 use crate::driver::{Driver, End, always, ended, on_demand, shortage};
 use crate::people::{STATES, in_state};
@@ -14,7 +14,7 @@ fn starts(driver: &Driver) -> usize {
     driver.count(|record| matches!(record, Record::RunStarted { .. }))
 }
 
-/// Everything that can be said of a run.
+/// Everything that can be reported about a run.
 fn reports() -> Vec<RunEvent> {
     vec![
         RunEvent::Reserved,

@@ -1,4 +1,4 @@
-//! The conversation with an agent: requests, who answers, what it does, its vendor's conversation, and repetitions.
+//! The conversation with an agent: requests and who answers them, its activity, its vendor session, and repetitions.
 
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Answer, Record, Refusal};
@@ -28,7 +28,7 @@ fn answered(driver: &mut Driver, request: Option<u64>) {
     driver.send(Event::Answered { request: request.map(RequestNumber), answer: yes() });
 }
 
-/// How often the agent was to be told an answer.
+/// How often the agent was to be given an answer.
 fn told(driver: &Driver) -> usize {
     driver.actions.iter().filter(|action| matches!(action, Action::Answer { .. })).count()
 }
@@ -49,7 +49,7 @@ fn standing_of(activity: Activity, own_work: bool) -> RunEvent {
     RunEvent::Standing(Box::new(Standing { activity, own_work, ..Standing::default() }))
 }
 
-/// What the file of its program says.
+/// The agent's program says this in its file.
 fn filed(driver: &mut Driver, activity: Activity, dialog: Dialog, since: Option<Wall>) {
     let detail = (dialog == Dialog::Open).then(|| "permission prompt".to_owned());
     let standing = Standing { activity, own_work: false, from: Source::IdFile, since, dialog, detail };
@@ -61,7 +61,7 @@ fn handed(driver: &Driver) -> usize {
     driver.actions.iter().filter(|action| matches!(action, Action::Deliver { .. })).count()
 }
 
-/// Waits where a crash is followed by a wait.
+/// Waits if a crash is followed by a wait.
 fn runs_again(driver: &mut Driver) {
     if driver.session.state() == State::Backoff {
         driver.wait();
@@ -170,7 +170,7 @@ fn a_message_is_not_typed_into_a_dialog_and_goes_when_that_is_answered() {
     assert_eq!((handed(&driver), driver.session.inbox().queued()), (0, 2));
     filed(&mut driver, Activity::Working, Dialog::None, None);
     assert_eq!((handed(&driver), driver.session.inbox().queued()), (1, 1));
-    // One that opens meanwhile holds the next one back.
+    // A dialog that opens meanwhile holds back the next message.
     filed(&mut driver, Activity::Waiting, Dialog::Open, None);
     driver.answers();
     assert_eq!(handed(&driver), 1);

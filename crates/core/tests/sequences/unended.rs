@@ -1,4 +1,4 @@
-//! Runs that were to end and do not: said, and carried out when they can be.
+//! Runs that should have ended and have not: reported, and carried out when they can be.
 
 use crate::driver::{Driver, End, always};
 use pinfold_core::event::{Ask, Machine, RunEvent, ShimSeen};
@@ -12,7 +12,7 @@ fn survivors() -> Unended {
     Unended::Survivors { shim: Some(12), left }
 }
 
-/// A run that was asked to end, and somebody is in the way.
+/// A run that was asked to end, with something in the way.
 fn stuck(by: Unended) -> Driver {
     let mut driver = always(Policy::default());
     driver.ask(Ask::Stop { grace: None });

@@ -1,19 +1,20 @@
-//! The last limit for everything that a test waits for: what never comes ends the test program, and is named.
+//! The last limit for everything that a test waits for: if it never comes, the test program ends and says
+//! what it was.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Far beyond what any test takes, on the slowest machine; a long mode asks for more seconds.
+/// Far longer than any test takes on the slowest machine; a long mode asks for more seconds.
 const PATIENCE: u64 = 600;
 const VARIABLE: &str = "PINFOLD_TEST_LIMIT";
 
-/// A limit in force; dropping it ends it.
+/// A limit in force, until this is dropped.
 pub(crate) struct Limit {
     _ends: Sender<()>,
 }
 
 impl Limit {
-    /// For the test that runs on this thread.
+    /// The limit for the test that runs on this thread.
     pub(crate) fn of_test() -> Limit {
         let name = std::thread::current().name().unwrap_or("a test").to_owned();
         let asked = std::env::var(VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
@@ -21,7 +22,7 @@ impl Limit {
         let (_ends, end) = channel();
         std::thread::spawn(move || {
             if end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                // A panic of this thread would end nothing: what is waited for does not come.
+                // A panic of this thread would end nothing: the test would go on waiting.
                 eprintln!("`{name}` has waited for {patience:?}; its threads wait in:\n{}", waits());
                 std::process::exit(101);
             }
@@ -30,7 +31,7 @@ impl Limit {
     }
 }
 
-/// What each thread of this process is at, in the kernel's words.
+/// Where each thread of this process waits, in the kernel's words.
 fn waits() -> String {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! The shim aborts at every step in turn. Whatever is left, there are never two agents, and the next holder
-//! finds its way.
+//! The shim aborts at every step in turn. Whatever is left, there are never two agents, and the next holder recovers.
 
 use crate::world::{Ends, PATIENCE, World, kill, lives, read, shell, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
@@ -8,7 +7,7 @@ use pinfold_shim::client::{Link, spawn};
 use pinfold_shim::{Command, Report, Start, crash};
 use std::time::{Duration, Instant};
 
-/// Everything a shim says until it is gone; an agent is killed as soon as it is started.
+/// Everything a shim reports until it is gone; an agent is killed as soon as it is started.
 fn listen(link: &mut Link) -> Vec<Report> {
     let until = Instant::now() + PATIENCE;
     let mut said = Vec::new();
@@ -29,13 +28,13 @@ fn listen(link: &mut Link) -> Vec<Report> {
     }
 }
 
-/// The agents of this world that live: they carry its path in their arguments and lead their sessions, which
-/// a shell that is just being forked does not.
+/// The living agents of this world: they carry its path in their arguments and lead their sessions, which a
+/// shell that is just being forked does not.
 fn agents(mark: &str) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap();
     let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let marked = |pid: &u32| {
-        // In this order: what leads a session by its own doing has another command line by then.
+        // In this order: a process that made itself a session leader has another command line by then.
         let leader = *pid != std::process::id() && leads(*pid);
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         leader && line.starts_with(b"/bin/sh") && String::from_utf8_lossy(&line).contains(mark) && lives(*pid)
@@ -60,7 +59,7 @@ fn crash_at(point: &str) {
     let (mut child, mut link) = spawn(&opening, &[(&world.folder, &guard)]).unwrap();
     let start = Start { repeats: true, ..shell(1, &script) };
     for command in [Command::Hello { generation: 1 }, Command::Go, Command::Start(Box::new(start))] {
-        // The shim may be gone already.
+        // The shim may already be gone.
         let _ = link.send(&command);
     }
     let said = listen(&mut link);
@@ -69,12 +68,12 @@ fn crash_at(point: &str) {
     assert_eq!(status.signal(), Some(6), "{point} was not passed: {said:?}");
     drop(guard.surrender());
 
-    // An exit that was told is written.
+    // A reported exit is on disk.
     let told = said.iter().any(|report| matches!(report, Report::Exited(_)));
     let records = world.records("api");
     assert!(!told || records.len() == 1, "{point}: {records:?}");
 
-    // The next holder gets the lock, and nothing of the old run lives then.
+    // The next holder gets the lock, and by then nothing of the old run lives.
     let guard = world.lock("api");
     assert_eq!(agents(&mark), [] as [u32; 0], "{point}: before the next start");
     assert!(guard.fence() > fence, "{point}");
@@ -97,7 +96,7 @@ fn crash_at(point: &str) {
 
 #[test]
 fn there_are_never_two_agents_wherever_the_shim_dies() {
-    // No daemon acknowledges an end here, so that the shim puts it on disk itself.
+    // No daemon acknowledges an end here, so the shim writes it to disk itself.
     let points = crash::POINTS.iter().chain(&["record.synced"]);
     let passed = points.map(|point| crash_at(point)).count();
     println!("{passed} crash points, 0 violations");
@@ -117,7 +116,7 @@ pub(crate) fn traced(world: &World) -> (crate::world::Daemon, std::path::PathBuf
     (crate::world::Daemon { child, link, welcome: seen, passed: Vec::new() }, trace)
 }
 
-/// The steps that were passed between a step and the next one of another name.
+/// The steps passed between one step and the next of another name.
 pub(crate) fn between<'a>(trace: &'a str, from: &str, to: &str) -> Vec<&'a str> {
     let after = trace.lines().skip_while(|step| *step != from);
     let steps: Vec<&str> = after.take_while(|step| *step != to).collect();
@@ -144,7 +143,7 @@ fn an_end_that_no_daemon_has_stored_is_on_disk_before_the_locks_are_free() {
 fn an_end_that_no_daemon_has_stored_is_on_disk_before_the_next_run() {
     let world = World::new();
     let (mut daemon, trace) = traced(&world);
-    // An end is put on disk by itself after 20 ms: the next start comes sooner, if not each time.
+    // An end is synced by itself after 20 ms: usually, if not always, the next start comes sooner.
     for run in 1..=10 {
         daemon.start(shell(run, "exit 0"));
         daemon.exited();
@@ -175,7 +174,7 @@ fn crash_with_guest_at(point: &str) {
     let (_, agent, _) = daemon.started();
     let visits = format!("echo {mark}; setsid sleep 1000 & read line");
     crate::guests::start_guest(&mut daemon, crate::guests::guest(1, &visits));
-    // One that ends by itself passes the last point; the others abort before.
+    // A guest that ends by itself passes the last point; the shim aborts before at the others.
     let _ = daemon.link.send(&Command::GuestStop { run: RunNumber(1), guest: 1, grace: PATIENCE });
     let said = daemon.gone();
     wait_for_end(agent);
@@ -184,7 +183,7 @@ fn crash_with_guest_at(point: &str) {
         _ => None,
     });
     guests.for_each(wait_for_end);
-    // The next holder gets the lock: no copy of it is left, and nothing of the run or of its guest lives.
+    // The next holder gets the lock: no copy of it is left, and nothing of the run or its guest lives.
     drop(world.lock("api"));
     assert_eq!(agents(&mark), [] as [u32; 0], "{point}");
 }

@@ -1,4 +1,5 @@
-//! The shim aborts while it writes a tape. Whatever is left, the tape has all that was told, and nothing is said twice.
+//! The shim aborts while it writes a tape. Whatever is left, the tape has everything that was reported, and
+//! nothing is sent twice.
 
 use crate::crashes::{between, traced};
 use crate::holds::{held, other};
@@ -29,7 +30,7 @@ fn aborted(daemon: &mut Daemon, point: &str) {
     assert_eq!(status.signal(), Some(6), "{point} was not passed: {:?}", daemon.passed);
 }
 
-/// The next shim of the session goes on with the tape: a run of two words, each of which its agent reads once.
+/// The next shim of the session goes on with the tape: a run of two messages, each of which its agent reads once.
 fn goes_on(world: &World, point: &str) {
     let before = world.tape("api");
     let mut daemon = world.shim("api");
@@ -62,7 +63,7 @@ fn crashes_while_something_is_said_leave_it_on_the_tape_and_never_twice_with_the
         assert_eq!(found.said, [(1, "prompt 1 1".into())], "{point}");
         assert_eq!(found.ends, 0, "{point}");
         goes_on(&world, point);
-        // The lock was free: whatever the agent had of it, it has.
+        // The lock was free: the agent has read whatever it will.
         let heard = read(&heard);
         assert!(text.starts_with(&heard), "{point}: {} bytes", heard.len());
         assert!(point != "say.taped" || heard.is_empty(), "{} bytes", heard.len());
@@ -142,6 +143,6 @@ fn crashes_of_power_cost_what_a_daemon_has_not_stored_and_no_sync_of_the_tape() 
     daemon.gone();
     let trace = read(&trace);
     assert!(trace.contains("tape.appended"));
-    // Whoever is slower than 20 ms has it on disk for both.
+    // If it takes longer than 20 ms, both are synced.
     assert_eq!(trace.contains("tape.synced"), trace.contains("record.synced"), "{trace}");
 }

@@ -17,14 +17,14 @@ fn a_daemon_that_comes_back_finds_the_same_run() {
     let Keeping::Running { run, process, .. } = seen.keeping else { panic!("{seen:?}") };
     assert_eq!((run, process.pid, process.fence), (RunNumber(1), pid, fence));
     assert_eq!((seen.shim, seen.generation), (old.child.id(), 2));
-    // The older connection is dropped with what was not read from it.
+    // The older connection is dropped, along with what was not read from it.
     assert!(matches!(old.link.receive(Some(Instant::now() + PATIENCE)), Ok(None)));
     link.send(&Command::Stop { run, grace: PATIENCE }).unwrap();
     let mut new = Daemon { link, passed: Vec::new(), welcome: seen, child: take_child(old) };
     assert_eq!(new.exited().ended.exit, Exit::Signal(15));
 }
 
-/// The child of a daemon that is not needed any more.
+/// The child of a daemon that is no longer needed.
 fn take_child(mut daemon: Daemon) -> std::process::Child {
     let nobody = std::process::Command::new("true").spawn().unwrap();
     std::mem::replace(&mut daemon.child, nobody)
@@ -72,7 +72,7 @@ fn commands_of_an_older_daemon_that_were_not_read_are_never_obeyed() {
     let mut old = world.shim("api");
     old.start(command(1, &["cat"]));
     let (_, pid, _) = old.started();
-    // The shim sleeps while both daemons speak, so both are there when it wakes.
+    // The shim is stopped while both daemons speak, so both are there when it wakes.
     let shim = rustix::process::Pid::from_child(&old.child);
     rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
     let stat = format!("/proc/{}/stat", old.child.id());
@@ -100,7 +100,7 @@ fn an_agent_that_ends_while_no_daemon_is_there_is_recorded_and_the_locks_go() {
     daemon.start(shell(1, "read line; echo last words; exit 9"));
     let (_, pid, _) = daemon.started();
     let shim = daemon.child.id();
-    // The daemon dies; its end of stdin is the shim's, so the agent lives on.
+    // The daemon dies; the shim has its own copy of the agent's stdin, so the agent lives on.
     let nobody = std::process::Command::new("true").spawn().unwrap();
     let mut child = std::mem::replace(&mut daemon.child, nobody);
     drop(daemon);
@@ -176,7 +176,7 @@ fn whoever_does_not_say_hello_is_not_listened_to() {
     let mut rude = pinfold_shim::client::Link::connect(&listen).unwrap();
     rude.send(&Command::Stop { run: RunNumber(1), grace: Duration::ZERO }).unwrap();
     assert!(matches!(rude.receive(Some(Instant::now() + PATIENCE)), Ok(None)));
-    // Many who say nothing at all crowd nobody out.
+    // Many silent clients crowd out no other.
     let silent: Vec<_> = (0..30).map(|_| pinfold_shim::client::Link::connect(&listen).unwrap()).collect();
     let mut link = world.connect("api", 2);
     assert!(matches!(welcome(&mut link).keeping, Keeping::Running { .. }));
@@ -238,7 +238,7 @@ fn a_shim_without_descriptors_refuses_a_start_and_goes_on() {
         _ => None,
     });
     assert_eq!(why, pinfold_shim::StartFailure::Refused { errno: rustix::io::Errno::MFILE.raw_os_error() });
-    // A newcomer that cannot be taken waits, and costs no time meanwhile.
+    // A newcomer that cannot be accepted waits, and costs no CPU time meanwhile.
     let mut newcomer = world.connect("api", 2);
     set(4096);
     welcome(&mut newcomer);

@@ -28,16 +28,16 @@ fn the_last_lines_are_found_from_the_end() {
     assert!(bytes.len() < 200_000, "{}", bytes.len());
 }
 
-/// Where a run may have no group that counts memory, nobody can know why it was killed, and nobody says so.
+/// If a run can have no group that counts memory, nothing can know why it was killed, and the shim does not say so.
 #[test]
 fn a_run_that_the_kernel_killed_for_memory_is_told_as_such() {
     let world = World::new();
     let mut daemon = world.shim("api");
-    // It keeps the last line of what has no lines and never ends.
+    // `tail` keeps the last line of an endless file without lines.
     let hungry = "read line; exec tail /dev/zero";
     daemon.start(Start { contain: Contain::GroupAndMemory, ..shell(1, hungry) });
     let (_, pid, _) = daemon.started();
-    // Asked of the kernel, and not of the program that is tried.
+    // Asked of the kernel, not of the program under test.
     let known = counts_memory();
     assert_eq!(pinfold_shim::groups::probe().memory.is_some(), known);
     if known {
@@ -50,13 +50,13 @@ fn a_run_that_the_kernel_killed_for_memory_is_told_as_such() {
     let exited = daemon.exited();
     assert_eq!((exited.ended.exit, exited.ended.oom_killed), (Exit::Signal(9), known));
 
-    // SIGKILL alone is no such thing.
+    // SIGKILL alone does not count as one.
     daemon.start(Start { contain: Contain::GroupAndMemory, ..shell(2, "kill -9 $$") });
     let exited = daemon.exited();
     assert_eq!((exited.ended.exit, exited.ended.oom_killed), (Exit::Signal(9), false));
 }
 
-/// Whether a group that counts memory can be made beside one that can be killed at a stroke: found out by making both.
+/// Whether a group that counts memory can be made beside one that can be killed at once; tried by making both.
 fn counts_memory() -> bool {
     let groups = crate::world::read("/proc/self/cgroup".as_ref());
     let mounts = crate::world::read("/proc/self/mounts".as_ref());

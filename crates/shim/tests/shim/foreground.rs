@@ -1,4 +1,4 @@
-//! Agents with the streams of whoever started their shim.
+//! Agents with the streams of the process that started their shim.
 
 use crate::world::{Daemon, World, shell, welcome};
 use pinfold_shim::client::{Foreground, Opening, spawn};
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A shim whose agents read and write files of the test's; everything that it writes itself is in a scratch folder.
+/// A shim whose agents read and write the test's files; everything it writes itself is in a scratch folder.
 fn shim(world: &World) -> (Daemon, PathBuf) {
     let scratch = world.path("scratch");
     std::fs::create_dir(&scratch).unwrap();
@@ -58,7 +58,7 @@ fn the_scratch_folder_goes_with_a_shim_whose_parent_is_gone() {
     let Daemon { link, child, .. } = &mut daemon;
     link.send(&Command::Go).unwrap();
     let pid = child.id();
-    // The end of the connection is the end of the parent.
+    // The end of the connection means the end of the parent.
     rustix::net::shutdown(&*link, rustix::net::Shutdown::Both).unwrap();
     crate::world::wait_for_end(pid);
     assert!(!scratch.exists());

@@ -1,4 +1,4 @@
-//! Guests: a second process of a run, with a terminal and an end of its own.
+//! Guests: a second process of a run, with its own terminal and its own end.
 
 use crate::taped::{say, taped, word};
 use crate::world::{
@@ -16,7 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const RUN: RunNumber = RunNumber(1);
-/// An agent that answers each line, and has left a child behind that is now the shim's.
+/// An agent that answers each line, and has left behind a child that is now the shim's.
 const AGENT: &str = "(setsid sleep 1000 & echo $! >{dir}/orphan); \
                      n=0; while read -r line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
@@ -35,7 +35,7 @@ pub(crate) fn guest(number: u64, script: &str) -> Guest {
     }
 }
 
-/// Somebody who is attached.
+/// An attached client.
 struct Viewer {
     stream: UnixStream,
     decoder: Decoder,
@@ -129,7 +129,7 @@ fn at_work(world: &World) -> (Daemon, u32, u32) {
     (daemon, agent, orphan)
 }
 
-/// Whether the agent still answers what is said to it.
+/// Checks that the agent still answers.
 #[track_caller]
 fn answers(world: &World, daemon: &mut Daemon, number: u64) {
     say(daemon, word(number, "hello\n"));
@@ -156,7 +156,7 @@ fn a_guest_is_seen_typed_to_and_ends_alone() {
     for expected in ["/usr", "0077", "GIVEN=guest", "PINFOLD_SESSION=api", "PINFOLD_RUN=the-run"] {
         assert!(seen.contains(expected), "{expected} is not in {seen}");
     }
-    // What it says is not the agent's word.
+    // A guest cannot send notices for the agent.
     assert!(seen.contains("PINFOLD_SOCKET=/api.sock") && !seen.contains("NOTIFY_SOCKET"), "{seen}");
     viewer.say(&Said::Resized(Size::new(33, 111)));
     viewer.types("some words\n");
@@ -166,7 +166,7 @@ fn a_guest_is_seen_typed_to_and_ends_alone() {
     assert_eq!(guest_ended(&mut daemon), (1, Exit::Code(3), None));
     answers(&world, &mut daemon, 2);
     assert!(lives(agent) && lives(orphan));
-    // What it printed is nobody's but theirs who saw it.
+    // Its output went only to those who saw it.
     assert!(!daemon.passed.iter().any(|report| matches!(report, Report::Output(_))));
     assert!(!String::from_utf8_lossy(&world.tape("api").out).contains("got"));
     assert_eq!(world.records("api"), []);
@@ -189,7 +189,7 @@ fn the_same_guest_twice_is_one_and_a_second_one_waits_until_the_first_is_gone() 
     viewer.types("\n");
     viewer.until_ended();
     assert_eq!(guest_ended(&mut daemon), (1, Exit::Code(1), None));
-    // One that has been is not started again, and how it ended is still known.
+    // A guest that has ended is not started again, and its end is still known.
     start_guest(&mut daemon, guest(1, shell));
     assert_eq!(guest_ended(&mut daemon), (1, Exit::Code(1), None));
     start_guest(&mut daemon, guest(3, shell));
@@ -204,7 +204,7 @@ fn the_end_of_a_guest_ends_what_it_left_behind_and_nothing_of_the_agents() {
     let world = World::new();
     let (mut daemon, agent, orphan) = at_work(&world);
     let file = world.path("work/left");
-    // Twice away from the guest, in a session of its own, without a word of its environment.
+    // Two forks away from the guest, in its own session, with an empty environment.
     let leaves = format!(
         "(setsid env -i /bin/sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >{}); exit 0",
         file.display()
@@ -222,7 +222,7 @@ fn the_end_of_a_guest_ends_what_it_left_behind_and_nothing_of_the_agents() {
 fn a_guest_that_is_stopped_has_its_grace_and_no_more() {
     let world = World::new();
     let (mut daemon, agent, orphan) = at_work(&world);
-    // It ends when it is asked to.
+    // It ends when asked to.
     start_guest(
         &mut daemon,
         guest(1, "trap 'exit 7' TERM HUP; echo up; while :; do sleep 1000 & wait; done"),
@@ -231,7 +231,7 @@ fn a_guest_that_is_stopped_has_its_grace_and_no_more() {
     Viewer::join(&world, Size::new(24, 80)).sees("up");
     daemon.send(&Command::GuestStop { run: RUN, guest: 1, grace: PATIENCE });
     assert_eq!(guest_ended(&mut daemon), (1, Exit::Code(7), None));
-    // It does not.
+    // It does not end when asked to.
     let deaf = "trap '' TERM HUP; (trap '' TERM HUP; exec setsid sleep 1000) & echo up; while :; do sleep 1000; done";
     start_guest(&mut daemon, guest(2, deaf));
     let pid = guest_started(&mut daemon);
@@ -241,7 +241,7 @@ fn a_guest_that_is_stopped_has_its_grace_and_no_more() {
     assert_eq!(guest_ended(&mut daemon), (2, Exit::Signal(9), None));
     assert!(below.iter().all(|process| !lives(*process)));
     assert!(lives(agent) && lives(orphan));
-    // Asked again of one that is gone.
+    // The same for one that is already gone.
     daemon.send(&Command::GuestStop { run: RUN, guest: 2, grace: PATIENCE });
     assert_eq!(guest_ended(&mut daemon), (2, Exit::Signal(9), None));
     answers(&world, &mut daemon, 1);
@@ -305,7 +305,7 @@ fn a_killed_shim_takes_guest_and_agent_along() {
     for process in [agent, pid] {
         wait_for_end(process);
     }
-    // Nobody has kept a copy of the lock.
+    // No process has kept a copy of the lock.
     drop(world.lock("api"));
 }
 
@@ -332,7 +332,7 @@ fn an_usher_keeps_none_of_the_shims_descriptors() {
     let pid = guest_started(&mut daemon);
     let all = children_of(daemon.child.id());
     let usher = all.into_iter().find(|child| children_of(*child).contains(&pid)).unwrap();
-    // The null device twice, what it says, and what wakes it.
+    // /dev/null twice, the pipe for its reports, and the one that wakes it.
     wait_until("it has closed the rest", || {
         std::fs::read_dir(format!("/proc/{usher}/fd")).unwrap().count() == 4
     });

@@ -1,4 +1,4 @@
-//! Locks that a living shim takes for its run, and gives back with it.
+//! Locks that a living shim takes for its run, and releases with it.
 
 use crate::world::{PATIENCE, World, command, shell, wait_until};
 use pinfold_core::ids::RunNumber;
@@ -35,11 +35,11 @@ fn a_living_shim_takes_more_locks_and_keeps_them_until_the_run_ends() {
     for name in ["vendor-1", "vendor-2"] {
         let holder = world.holder(name).unwrap();
         assert_eq!(holder.session.as_deref(), Some("api"), "{name}");
-        // Whom it is held for, as the session's own lock says.
+        // The process it is held for, as in the session's own lock.
         assert_eq!(holder.holder.identity.unwrap().pid, pid, "{name}");
         assert!(holder.run.is_some(), "{name}");
     }
-    // An agent that is started anew has none of them.
+    // An agent that is started again has none of them.
     daemon.send(&Command::CloseInput { run: RUN });
     daemon.exited();
     assert!(world.holder("vendor-1").is_none() && world.holder("vendor-2").is_none());

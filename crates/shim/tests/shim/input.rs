@@ -1,4 +1,4 @@
-//! What an agent is given to read.
+//! Input for an agent.
 
 use crate::world::{Daemon, World, command, shell};
 use pinfold_core::exit::Exit;
@@ -48,7 +48,7 @@ fn an_input_longer_than_the_pipe_is_taken_when_the_agent_has_read_it() {
     daemon.start(shell(1, "read go; head -c 3000000 | wc -c; exec cat >/dev/null"));
     daemon.started();
     send(&mut daemon, 1, 1, 1, &vec![b'x'; 3_000_000]);
-    // Too much waits: the next one is refused, not lost in silence.
+    // Too much is waiting: the next input is refused, not lost silently.
     send(&mut daemon, 1, 2, 1, b"more");
     assert_eq!(refused(&mut daemon), (2, InputRefused::Full));
     daemon.send(&Command::CloseInput { run: RunNumber(1) });

@@ -12,7 +12,7 @@ fn descriptors(pid: u32) -> Vec<(u32, PathBuf)> {
         .filter_map(|entry| {
             let entry = entry.unwrap();
             let number = entry.file_name().to_str().unwrap().parse().unwrap();
-            // One that was closed meanwhile is none.
+            // One that was closed meanwhile does not count.
             Some((number, std::fs::read_link(entry.path()).ok()?))
         })
         .collect();
@@ -27,7 +27,7 @@ fn an_agent_has_its_three_descriptors_and_no_other() {
     for run in 1..=3 {
         daemon.start(shell(run, "echo ready; read line"));
         let (_, pid, _) = daemon.started();
-        // Whoever prints is loaded: a loader has files open of its own.
+        // A program that prints has been loaded: its loader has other files open.
         daemon.printed("ready");
         let numbers: Vec<u32> = descriptors(pid).into_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [0, 1, 2]);
@@ -61,7 +61,7 @@ fn an_agent_is_given_the_locks_only_when_that_is_asked_for() {
     daemon.start(Start { give_locks: true, ..command(1, &["cat"]) });
     let (_, pid, _) = daemon.started();
     let numbers = || descriptors(pid).into_iter().map(|(number, _)| number).collect::<Vec<u32>>();
-    // What is being loaded has files of its own open for a moment.
+    // While a program is loaded, it has other files open for a moment.
     let mut looks = (0..1000).map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         numbers()
@@ -103,7 +103,7 @@ fn of_twenty_shims_started_at_once_no_agent_has_anothers_lock() {
         let (_, pid, _) = daemon.started();
         daemon.printed("ready");
         assert_eq!(descriptors(pid).len(), 3);
-        // Exclusive locks of a shim are its own: each file is held by one shim.
+        // A shim's exclusive locks are its own: each file is held by one shim.
         for (number, path) in descriptors(daemon.child.id()) {
             let info = read(format!("/proc/{}/fdinfo/{number}", daemon.child.id()).as_ref());
             if path.starts_with(&locks) && info.contains("FLOCK") && info.contains("WRITE") {

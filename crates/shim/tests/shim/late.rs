@@ -1,4 +1,4 @@
-//! A shim that listens only when somebody may come.
+//! A shim that listens only when a client may come.
 
 use crate::world::{Daemon, Ends, PATIENCE, World, command, welcome};
 use pinfold_core::exit::Exit;
@@ -23,7 +23,7 @@ fn late_at(world: &World, listen: PathBuf) -> Daemon {
     Daemon { child, link, welcome, passed: Vec::new() }
 }
 
-/// Connects as soon as somebody listens.
+/// Connects as soon as the shim listens.
 fn connect(world: &World) -> Link {
     connect_at(&world.opening("api").listen)
 }
@@ -47,7 +47,7 @@ fn it_listens_when_it_has_lost_its_daemon_and_takes_its_socket_with_it() {
     let (_, pid, _) = daemon.started();
     let listen = world.opening("api").listen;
     assert!(!listen.exists());
-    // The first daemon goes without a word: its end of the connection is closed.
+    // The first daemon leaves without a word: its end of the connection is closed.
     rustix::net::shutdown(&daemon.link, rustix::net::Shutdown::Both).unwrap();
     daemon.link = connect(&world);
     daemon.send(&Command::Hello { generation: 2 });

@@ -57,7 +57,7 @@ fn a_forked_shim_is_a_shim_under_its_own_name() {
         link.send(&Command::Release).unwrap();
         while link.receive(Some(Instant::now() + PATIENCE)).unwrap().is_some() {}
     }
-    // Nobody has to reap them.
+    // The test does not have to reap them.
     wait_for_end(one);
     wait_for_end(two);
     assert!(!std::path::Path::new(&format!("/proc/{one}")).exists() || !lives(one));

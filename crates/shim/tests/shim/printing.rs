@@ -1,4 +1,4 @@
-//! What agents print: always read, bounded on disk, shown to whoever keeps up.
+//! Agents' output: always read, bounded on disk, shown to clients that keep up.
 
 use crate::world::{PATIENCE, World, lives, shell, wait_until};
 use pinfold_core::exit::Exit;
@@ -32,7 +32,7 @@ fn what_is_left_in_the_pipes_at_the_end_is_read_before_the_exit_is_told() {
     let print = "head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2";
     daemon.start(shell(1, &format!("until test -e {go}; do sleep 0.01; done; {print}")));
     let (_, pid, _) = daemon.started();
-    // The shim sleeps while the agent prints and ends: when it wakes, both have happened.
+    // The shim is stopped while the agent prints and ends: when it wakes, both have happened.
     let shim = rustix::process::Pid::from_child(&daemon.child);
     rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
     let stat = format!("/proc/{}/stat", daemon.child.id());
@@ -50,7 +50,7 @@ fn a_daemon_that_never_reads_stops_nothing() {
     let world = World::new();
     let mut daemon = world.shim("api");
     daemon.start(shell(1, "head -c 50000000 /dev/zero; echo; echo the end; exit 3"));
-    // Nothing is read meanwhile: the end shows in the record.
+    // Nothing is read meanwhile: the record shows the end.
     let until = Instant::now() + PATIENCE;
     while world.records("api").is_empty() {
         assert!(Instant::now() < until, "no end was recorded");
@@ -70,7 +70,7 @@ fn a_daemon_that_never_reads_stops_nothing() {
         })
         .sum();
     assert!(sent < 2_000_000, "{sent}");
-    // What was not sent is in the log; the exit says up to where.
+    // What was not sent is in the log; the exit report says up to where.
     assert!(grown || exited.log > Position(8 << 20));
     assert!(world.log("api", Stream::Out).ends_with(b"\nthe end\n"));
 }
@@ -165,7 +165,7 @@ fn output_is_not_sent_to_a_daemon_that_does_not_want_it() {
     assert!(world.log("api", Stream::Out).ends_with(b"\n1000\n"));
 }
 
-/// A file system of 256 KiB, gone with the test.
+/// A file system of 256 KiB that is gone with the test.
 pub(crate) struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
@@ -228,7 +228,7 @@ fn silence_costs_no_time() {
     };
     let before = ticks();
     let until = Instant::now() + Duration::from_secs(1);
-    // Nothing is to be heard for a second, and nothing is done meanwhile.
+    // There is nothing to hear for a second, and nothing is done meanwhile.
     let quiet = daemon.link.receive(Some(until));
     assert!(matches!(quiet, Err(pinfold_shim::client::ReceiveError::TimeUp)));
     assert!(ticks() - before <= 1);

@@ -1,4 +1,4 @@
-//! Promises that only their breaking would show: marks, gaps, full rings, signals to the whole tree.
+//! Promises whose breaking would otherwise not show: marks, gaps, full rings, signals to the whole tree.
 
 use crate::world::{Ends, World, kill, lives, shell};
 use pinfold_core::exit::Exit;
@@ -12,7 +12,7 @@ fn a_lock_that_was_given_back_in_order_costs_the_next_holder_no_search() {
     let world = World::new();
     let mut daemon = world.shim("api");
     let start = shell(1, "exit 0");
-    // Whoever searched for survivors of this run would take it for one, and end it.
+    // A search for survivors of this run would find this process, and end it.
     let mut bystander = std::process::Command::new("sleep")
         .arg("1000")
         .env(pinfold_lock::RUN_VARIABLE, &start.run_id)

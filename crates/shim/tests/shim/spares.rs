@@ -1,4 +1,4 @@
-//! The successor of a run that is to be repeated waits at its gate before anybody asks for it.
+//! The successor of a run that will be repeated waits at its gate before the daemon asks for it.
 
 use crate::world::{Daemon, PATIENCE, World, children_of, kill, shell, wait_for_end};
 use pinfold_core::exit::Exit;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 const STAYS: &str = "echo run $PINFOLD_RUN fence $PINFOLD_FENCE; while :; do sleep 1000; done";
 
-/// A run that is to be repeated.
+/// A run that will be repeated.
 fn repeated(run: u64) -> Start {
     Start { repeats: true, ..shell(run, STAYS) }
 }
 
-/// Kills the first run; the successor that waits then.
+/// Kills the first run; returns the waiting successor.
 fn spare_of(daemon: &mut Daemon) -> u32 {
     daemon.start(repeated(1));
     let (_, pid, _) = daemon.started();
@@ -32,12 +32,12 @@ fn spare_of(daemon: &mut Daemon) -> u32 {
 
 #[test]
 fn the_successor_that_waits_becomes_the_next_run() {
-    // It waits for a quarter of a second, which a loaded machine may need to ask for it; not ten times in a row.
+    // It waits for a quarter of a second. A loaded machine may take longer to ask for it, but not ten times in a row.
     let taken = (0..10).any(|_| the_next_run_is_the_successor());
     assert!(taken, "no successor that waited was ever taken");
 }
 
-/// Whether the successor had not gone before it was asked for; what holds in either case is asserted.
+/// Whether the successor was still there when it was asked for; asserts what holds in either case.
 fn the_next_run_is_the_successor() -> bool {
     let world = World::new();
     let mut daemon = world.shim("api");

@@ -41,7 +41,7 @@ fn a_program_that_cannot_be_executed_is_never_said_to_run() {
         let record = world.records("api").pop().unwrap();
         assert_eq!((record.run.0, record.ended.exit), (run, Exit::NeverStarted));
     }
-    // A failed start leaves the shim fit for the next.
+    // After a failed start the shim is ready for the next one.
     daemon.start(command(10, &["true"]));
     daemon.started();
 }
@@ -68,7 +68,7 @@ fn a_missing_directory_is_named_as_such() {
     assert_eq!(failed(&mut daemon), (2, StartFailure::DirectoryMissing));
 }
 
-/// A shim that has the lock of a directory beside that of its session.
+/// A shim with the lock of a directory in addition to that of its session.
 fn shim_in(world: &World, directory: &Resource) -> Daemon {
     let session = world.lock("api");
     let directory = world.folder.acquire(directory, &Request::default()).unwrap();
@@ -102,7 +102,7 @@ fn every_lock_names_the_run_and_by_each_its_survivors_are_found() {
     daemon.child.kill().unwrap();
     daemon.child.ended();
     wait_for_end(agent);
-    // Whoever takes the directory, for another session, ends what is left of the run.
+    // Taking the directory for another session ends what is left of the run.
     let until = std::time::Instant::now() + PATIENCE;
     let request = Request { survivors: pinfold_lock::Survivors::End, ..Request::default() };
     let guard = world.folder.acquire_until(&directory, &request, until).unwrap();
@@ -143,7 +143,7 @@ fn a_start_counts_once_and_an_older_one_not_at_all() {
     daemon.send(&Command::Stop { run: RunNumber(5), grace: PATIENCE });
     let exited = daemon.exited();
     assert!(!lives(first.1));
-    // The end of a run is told again to whoever starts or stops it again.
+    // The end of a run is reported again when a daemon starts or stops it again.
     daemon.start(start);
     assert_eq!(daemon.exited(), exited);
     daemon.send(&Command::Stop { run: RunNumber(5), grace: PATIENCE });

@@ -117,7 +117,7 @@ fn killing_the_shim_ends_its_agent_and_the_next_holder_ends_the_rest() {
     for contain in [Contain::Group, Contain::Reaper] {
         let world = World::new();
         let mut daemon = world.shim("api");
-        // The grandchild keeps the marker: without a control group nothing else names it.
+        // The grandchild keeps the marker: without a control group nothing else identifies it.
         let script = "setsid sh -c 'echo grandchild $$; exec sleep 1000' & while :; do sleep 1000; done";
         daemon.start(Start { contain, ..shell(1, script) });
         let (_, pid, fence) = daemon.started();
@@ -173,7 +173,7 @@ fn a_shim_that_is_killed_at_any_moment_leaves_a_lock_that_can_be_taken_and_no_ag
         ] {
             link.send(&command).unwrap();
         }
-        // Whatever it says until then: the moment is what counts.
+        // What it reports until then does not matter, only the moment does.
         let until = Instant::now() + Duration::from_micros(random >> 50);
         while let Ok(Some(_)) = link.receive(Some(until)) {}
         child.kill().unwrap();

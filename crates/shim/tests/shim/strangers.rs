@@ -1,4 +1,4 @@
-//! Whom a shim takes for its daemon.
+//! Which client a shim accepts as its daemon.
 
 use crate::world::{PATIENCE, World, command, wait_until};
 use pinfold_shim::{Command, Report};
@@ -31,7 +31,7 @@ fn a_daemon_is_who_has_the_lock_of_the_home() {
     world.lose_home();
     let mut link = world.connect("api", 2);
     assert_eq!(link.receive(Some(Instant::now() + PATIENCE)).unwrap(), None);
-    // The lock is looked for by its path too: a file that was made anew counts.
+    // The lock is looked up by its path too: a file that was made again counts.
     world.take_home_anew();
     let mut link = world.connect("api", 2);
     let answer = link.receive(Some(Instant::now() + PATIENCE)).unwrap();
@@ -43,7 +43,7 @@ fn a_daemon_is_who_has_the_lock_of_the_home() {
 /// Another user than the one that runs the tests.
 const NOBODY: u32 = 65534;
 
-/// Connects as another user; of this process, only the thread that does it is theirs.
+/// Connects as another user; only the connecting thread changes its user.
 fn connect_as_nobody(socket: &Path) -> UnixStream {
     let socket = socket.to_owned();
     let nobody = move || {
@@ -59,7 +59,7 @@ fn connect_as_nobody(socket: &Path) -> UnixStream {
 fn another_user_is_not_listened_to_although_the_socket_is_open_to_all() {
     let world = World::new();
     let mut daemon = world.shim("api");
-    // With a run it stays; without one it would leave, and everybody would read the end.
+    // With a run it stays; without one it would leave, and every client would read the end.
     daemon.start(command(1, &["sleep", "1000"]));
     daemon.started();
     let listen = world.opening("api").listen;
@@ -69,7 +69,7 @@ fn another_user_is_not_listened_to_although_the_socket_is_open_to_all() {
     };
     open(listen.parent().unwrap(), 0o755);
     open(&listen, 0o666);
-    // Our own user may take its time to say who it is.
+    // Our own user may take its time to say which it is.
     let mut own = UnixStream::connect(&listen).unwrap();
     let mut stranger = connect_as_nobody(&listen);
     stranger.set_read_timeout(Some(PATIENCE / 6)).unwrap();

@@ -1,4 +1,4 @@
-//! Runs with a tape: what is printed and what is said, in order; who waits, and who is told.
+//! Runs with a tape: output and input in order; which clients wait, and which are told.
 
 use crate::printing::SmallDisk;
 use crate::world::{Daemon, PATIENCE, World, shell, wait_until, welcome};
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const RUN: RunNumber = RunNumber(1);
-/// Answers each line with a line that counts.
+/// Answers each line with a line and its number.
 const ANSWERS: &str = "n=0; while read -r line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
-/// How to start a shell command with a tape.
+/// The command to start a shell script with a tape.
 pub(crate) fn taped(run: u64, unheard: u64, script: &str) -> Start {
     let tape = Some(TapeLimits { unheard, floor: Position(0) });
     Start { tape, ..shell(run, script) }
@@ -32,7 +32,7 @@ pub(crate) fn say(daemon: &mut Daemon, say: Say) {
     daemon.send(&Command::Say(Box::new(say)));
 }
 
-/// What is on a tape: printed, said, missing, and whether its end is there.
+/// The contents of a tape: output, input, gaps, and whether its end is there.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) out: Vec<u8>,
@@ -143,7 +143,7 @@ fn a_second_run_goes_on_behind_the_first_and_above_what_is_stored() {
     let mut reader = Reader::from(&folder, floor);
     let entry = reader.entry().unwrap().unwrap();
     assert_eq!((entry.run, entry.what), (RunNumber(3), What::Out(b"three\n")));
-    // A run without a tape writes to the log, as ever.
+    // A run without a tape writes to the log, as always.
     daemon.start(shell(4, "echo four"));
     assert_eq!(daemon.exited().tape, None);
     assert_eq!(world.log("api", pinfold_shim::log::Stream::Out), b"four\n");
@@ -163,7 +163,7 @@ fn a_number_that_is_not_the_next_writes_nothing_and_is_answered_with_what_was_sa
     daemon.exited();
     assert_eq!(world.tape("api").text(), "1 word 1\n2 word 2\n3 word 3\nend\n");
     assert_eq!(world.tape("api").said.len(), 3);
-    // What is said to a run that has ended is answered with its end.
+    // Input for a run that has ended is answered with its end.
     say(&mut daemon, word(4, "late\n"));
     assert_eq!(daemon.exited().run, RUN);
 }
@@ -177,7 +177,7 @@ fn each_word_reaches_the_agent_once_whatever_daemons_come_and_go() {
     for number in 1..=30 {
         say(&mut daemon, word(number, &format!("w{number}\n")));
         if number % 3 == 0 {
-            // The daemon dies before it has heard anything, and the next one repeats the last words.
+            // The daemon dies before it has heard anything, and the next one repeats the last input.
             daemon.link = world.connect("api", 1 + number);
             let seen = welcome(&mut daemon.link);
             let known = seen.tape.unwrap().said.said.0;
@@ -204,7 +204,7 @@ fn what_is_said_on_a_condition_is_refused_if_more_was_printed() {
     say(&mut daemon, Say { heard, ..word(1, "one\n") });
     assert_eq!(said(&mut daemon).said, SayNumber(1));
     wait_until("it answered", || world.tape("api").text().contains("1 one"));
-    // What was said since is not printed, and what it was answered is.
+    // The input since then is not output, but the answer to it is.
     say(&mut daemon, Say { heard, ..word(2, "two\n") });
     assert_eq!(refused(&mut daemon), SayRefused::MoreWasPrinted);
     daemon.send(&Command::CloseInput { run: RUN });
@@ -335,7 +335,7 @@ fn a_hundred_megabytes_that_nobody_hears_stop_at_the_bound_and_a_stop_is_heard()
     let script = "trap 'echo; echo bye; exit 7' TERM; head -c 100000000 /dev/zero; echo more; read x";
     daemon.start(taped(1, BOUND, script));
     let (_, pid, _) = daemon.started();
-    // No daemon is there.
+    // No daemon is connected.
     rustix::net::shutdown(&daemon.link, rustix::net::Shutdown::Both).unwrap();
     let folder = world.opening("api").tape.unwrap();
     wait_until("the tape is full", || length_of(&folder) > BOUND);

@@ -1,4 +1,4 @@
-//! A home of its own for every test, and a daemon that is played by it.
+//! A home of its own for every test, which plays the daemon.
 
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, Run, SessionName, Survivors};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Far beyond what anything takes, on the slowest machine.
+/// Far longer than anything takes on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     _limit: crate::limit::Limit,
     temp: tempfile::TempDir,
     pub(crate) folder: Folder,
-    /// What makes this process the daemon.
+    /// The lock that makes this process the daemon.
     only: std::sync::Mutex<std::fs::File>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Daemon {
     pub(crate) child: Child,
     pub(crate) link: Link,
     pub(crate) welcome: Welcome,
-    /// What came while something else was waited for.
+    /// Reports that arrived while another one was awaited.
     pub(crate) passed: Vec<Report>,
 }
 
@@ -44,12 +44,12 @@ impl World {
         Self { _limit: crate::limit::Limit::of_test(), temp, folder, only }
     }
 
-    /// This process is not the daemon any more.
+    /// This process is no longer the daemon.
     pub(crate) fn lose_home(&self) {
         self.only.lock().unwrap().unlock().unwrap();
     }
 
-    /// It is again, by a file that was made anew.
+    /// It is the daemon again, by a file that was made anew.
     pub(crate) fn take_home_anew(&self) {
         std::fs::remove_file(self.path(pinfold_shim::DAEMON_LOCK)).unwrap();
         *self.only.lock().unwrap() = home_lock(self.temp.path());
@@ -144,7 +144,7 @@ impl World {
         files.filter_map(|entry| stem(entry.path())).collect()
     }
 
-    /// Ends whoever still has the lock of a session, and what a killed shim left alive.
+    /// Ends the process that still has the lock of a session, and what a killed shim left alive.
     fn end(&self, session: &str) {
         let Ok(name) = SessionName::new(session) else { return };
         let resource = Resource::Session(name);
@@ -156,8 +156,8 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // A shim that was killed leaves its socket and its control group behind, agents that are just ending, and
-        // what those had started: whoever takes the lock next ends that.
+        // A killed shim leaves behind its socket, its control group, agents that are just ending, and what
+        // those had started: the next process that takes the lock ends all that.
         for session in self.sessions() {
             self.end(&session);
             let listen = self.opening(&session).listen;
@@ -176,7 +176,7 @@ pub(crate) fn welcome(link: &mut Link) -> Welcome {
     }
 }
 
-/// How to start a shell command as a run.
+/// The command to start a shell script as a run.
 pub(crate) fn shell(run: u64, script: &str) -> Start {
     command(run, &["/bin/sh", "-c", script])
 }
@@ -207,7 +207,7 @@ impl Daemon {
         self.send(&Command::Start(Box::new(start)));
     }
 
-    /// The next report that `pick` takes.
+    /// The next report that `pick` accepts.
     pub(crate) fn expect<T>(&mut self, what: &str, mut pick: impl FnMut(&Report) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -240,13 +240,13 @@ impl Daemon {
         })
     }
 
-    /// Waits until the shim is through with what it does behind the report of an end: then it answers.
+    /// Waits until the shim has done everything that follows the report of an end: then it answers.
     pub(crate) fn let_settle(&mut self) {
         self.send(&Command::Interrupt { run: RunNumber(u64::MAX) });
         self.expect("an answer", |report| matches!(report, Report::NoSuchRun { .. }).then_some(()));
     }
 
-    /// Waits until the shim has printed `text` as the agent's output.
+    /// Waits until the shim has reported `text` as the agent's output.
     pub(crate) fn printed(&mut self, text: &str) {
         let mut seen = Vec::new();
         self.expect(text, |report| match report {
@@ -258,7 +258,7 @@ impl Daemon {
         });
     }
 
-    /// Waits until the shim has closed the connection; what it said before.
+    /// Waits until the shim has closed the connection; returns what it reported before.
     pub(crate) fn gone(&mut self) -> Vec<Report> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -276,15 +276,15 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // A test that failed leaves nothing behind: the agent dies with its shim.
+        // A failed test leaves nothing behind: the agent dies with its shim.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The end of a process that a test started: with a limit, and a word about who it was.
+/// Waiting for a process that a test started, with a limit and an error that names it.
 pub(crate) trait Ends {
-    /// Waits for it.
+    /// Waits for its end.
     fn ended(&mut self) -> std::process::ExitStatus;
 }
 
@@ -296,7 +296,7 @@ impl Ends for Child {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -306,7 +306,7 @@ pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Kills a process that may be gone already.
+/// Kills a process that may already be gone.
 pub(crate) fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -330,7 +330,7 @@ pub(crate) fn wait_for_end(pid: u32) {
     assert_eq!(ended, Ok(1), "process {pid} ({words}) does not end");
 }
 
-/// Whether a process is there and not a zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))

@@ -79,7 +79,7 @@ fn a_draft_that_ends_in_a_row_is_not_left() {
     assert_eq!((files(&home), whole(&store.reader().unwrap()).unwrap()), (Vec::new(), "first second".into()));
 }
 
-/// A group that fails is tried batch by batch: by then the file may have its name.
+/// A failed group is retried batch by batch: by then the file may have its name.
 #[test]
 fn an_answer_whose_commit_is_repeated_is_the_same() {
     let home = Home::new();
@@ -90,7 +90,7 @@ fn an_answer_whose_commit_is_repeated_is_the_same() {
     let store = opened(&home);
     store.commit(batch).wait().unwrap();
     let end = answered(&mut driven, &text[half..], AnswerTold { before: half as u64, cut: false });
-    // It comes to nothing after the file was named: a session that is not there.
+    // The batch fails after the file was named: its session does not exist.
     let mut failing = end.clone();
     failing.remove(id(77));
     store.commit(failing).wait().unwrap_err();

@@ -1,4 +1,4 @@
-//! Copies are whole, private and never replaced; one that is put back is newer than all that was.
+//! Copies are complete, private and never overwritten; a restored one is newer than everything before.
 
 use crate::home::{Home, note};
 use pinfold_core::Wall;

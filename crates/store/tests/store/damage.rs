@@ -1,4 +1,4 @@
-//! What is damaged is refused, said, and left as it is.
+//! Damaged data is refused, reported, and left as it is.
 
 use crate::driven::Driven;
 use crate::home::{Home, note, whole};
@@ -8,7 +8,7 @@ use std::fs;
 
 const PAGE: usize = 4096;
 
-/// A closed store with enough in it to have many pages.
+/// A closed store with enough contents for many pages.
 fn filled() -> Home {
     let home = Home::new();
     let store = home.open();
@@ -23,7 +23,7 @@ fn filled() -> Home {
     home
 }
 
-/// Opening fails, and changes not one byte.
+/// Checks that opening fails, and changes not one byte.
 fn refused(home: &Home) -> OpenError {
     let before = home.bytes();
     let error = Store::open(&home.path(), &Options::default()).unwrap_err();

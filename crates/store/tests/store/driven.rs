@@ -1,4 +1,4 @@
-//! A session of the core whose every decision becomes a batch, as a daemon would do it.
+//! A session of the core whose every decision becomes a batch, as in a daemon.
 
 use crate::home;
 use pinfold_core::event::{MessageEvent, RunEvent, Shim, TurnEnd};
@@ -17,10 +17,10 @@ pub(crate) struct Driven {
     pub(crate) now: Now,
     /// Messages that have failed and were not retried since.
     pub(crate) failed: Vec<MessageId>,
-    /// Which message has which key.
+    /// The message of each key.
     pub(crate) keys: BTreeMap<String, MessageId>,
     number: u64,
-    /// What messages are answered with, where it matters.
+    /// The answers to messages, where they matter.
     pub(crate) answers: BTreeMap<MessageId, GivenAnswer>,
 }
 
@@ -43,7 +43,7 @@ impl Driven {
         Driven::new(number, name, Spec::new(Mode::OnDemand))
     }
 
-    /// Lets something happen, one millisecond later, and gives what has to become durable.
+    /// Sends an event one millisecond later, and returns what has to become durable.
     pub(crate) fn handle(&mut self, event: &Event) -> Batch {
         self.pass(Duration::from_millis(1));
         let run = self.session.live_run();
@@ -111,7 +111,7 @@ impl Driven {
         self.handle(&Event::Run { run, event })
     }
 
-    /// From the decision to run to the first instruction.
+    /// From the decision to run to the running agent.
     pub(crate) fn start(&mut self) -> Batch {
         let mut batch = self.run(RunEvent::Reserved);
         batch.append(self.run(RunEvent::Started(Process { pid: 4711, fence: 7 })));

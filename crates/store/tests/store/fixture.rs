@@ -1,4 +1,4 @@
-//! Stores of every version that was ever released load for ever.
+//! Stores of every version ever released can be loaded forever.
 
 use crate::home::{Home, note, whole};
 use pinfold_core::{EventKind, MessageId, State};
@@ -116,7 +116,7 @@ fn loads_whole_and_can_be_written(file: &[u8]) {
     assert_eq!(store.commit(note(1)).wait().unwrap().seqs, last + 1..last + 2);
 }
 
-/// The session with messages in every state is as it was stored.
+/// Checks that the session with messages in every state is as it was stored.
 fn has_its_messages(reader: &Reader, running: &StoredSession, parent: SessionId) {
     assert_eq!(running.definition, serde_json::json!({ "command": ["agent", "running"], "tags": ["ü"] }));
     assert_eq!(running.parent, Some(parent));

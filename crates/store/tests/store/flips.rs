@@ -1,4 +1,4 @@
-//! One changed byte in the database: what is read is what was written, or the damage is said.
+//! One changed byte in the database: what is read is what was written, or the damage is reported.
 
 use crate::driven::Driven;
 use crate::home::{Home, id};
@@ -8,11 +8,11 @@ use pinfold_store::{Batch, Loaded, Options, Reader, Store, StoredSession, Take};
 use std::fs;
 
 const PAGE: usize = 4096;
-/// Of the pages of an index every so many bytes one is tried: all of them take a minute.
+/// Only one byte in this many of an index's pages is tried: all of them would take a minute.
 const STRIDE: usize = 11;
 const MESSAGES: u128 = 6;
 
-/// A closed store of one session with messages that wait.
+/// A closed store of one session with queued messages.
 fn filled() -> Home {
     filled_and(|_| Vec::new())
 }
@@ -36,7 +36,7 @@ fn session(reader: &Reader) -> StoredSession {
     }
 }
 
-/// The bytes of indexes that are in use.
+/// The offsets of index bytes that are in use.
 fn of_indexes(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let indexes = (1..bytes.len() / PAGE).map(|page| page * PAGE).filter(|start| bytes[*start] == 10);
     indexes.flat_map(|start| start..start + PAGE).filter(|at| bytes[*at] != 0).step_by(STRIDE)
@@ -74,7 +74,7 @@ fn a_waiting_message_that_is_damaged_is_counted_and_not_delivered() {
     assert_eq!(shown.iter().filter(|message| message.damage.is_some()).count(), 1);
 }
 
-/// An index that lies must not make an agent do the same work twice.
+/// A wrong index must not make an agent do the same work twice.
 #[test]
 fn a_message_that_is_done_does_not_wait_whatever_the_index_says() {
     let first = MessageId(0);
@@ -84,7 +84,7 @@ fn a_message_that_is_done_does_not_wait_whatever_the_index_says() {
     let sql = "SELECT rootpage FROM sqlite_master WHERE name = 'messages_waiting'";
     let page: usize = home.raw().query_row(sql, [], |row| row.get(0)).unwrap();
 
-    // The last byte of an entry is its row: the second message's now names the first, which is done.
+    // The last byte of an entry is its row: the second message's entry now names the first, which is done.
     let mut bytes = fs::read(home.path()).unwrap();
     let entry = [id(1).to_string().as_bytes(), &[2]].concat();
     let index = &mut bytes[(page - 1) * PAGE..page * PAGE];

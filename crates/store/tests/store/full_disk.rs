@@ -1,4 +1,4 @@
-//! A full disk is an error with a name, and no more than that.
+//! A full disk is a named error, and no more than that.
 
 use crate::driven::Driven;
 use crate::home::{audit, note};
@@ -31,7 +31,7 @@ fn a_log_that_fills_the_disk_makes_room_for_itself() {
     assert!(said.contains("all was written"), "{said}");
 }
 
-/// Runs a test in a mount namespace of its own, where the small disk goes away with the process.
+/// Runs a test in its own mount namespace, where the small disk goes away with the process.
 fn on_a_small_disk(test: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
@@ -59,7 +59,8 @@ fn write_more_than_fits(folder: &Path) {
         store.commit(batch).wait().unwrap();
     };
     (1_000..1_004).for_each(|number| define(&store, number));
-    // The file has all of its pages with this: from here on only the log grows, for every definition is as long.
+    // With this the file has all of its pages: from here on only the log grows, since every definition is
+    // equally long.
     drop(store);
     let store = Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap();
     (1_004..2_000).for_each(|number| define(&store, number));
@@ -93,7 +94,7 @@ fn fill(path: &Path) {
     while file.write(&[0; 4096]).is_ok_and(|written| written > 0) {}
 }
 
-/// More than what is left in a file that was there before.
+/// More than the room left in an existing file.
 fn large(number: u64) -> Batch {
     let mut batch = Batch::new();
     batch.event(audit("note", 1, &[("number", number.into()), ("text", "x".repeat(200_000).into())]));

@@ -25,7 +25,7 @@ impl Home {
         self.folder.path().join("pinfold.db")
     }
 
-    /// With a place for long answers.
+    /// Options with a folder for long answers.
     pub(crate) fn options(&self) -> Options {
         Options { sessions: Some(self.folder().join("sessions")), ..Options::default() }
     }
@@ -56,7 +56,7 @@ pub(crate) fn id(number: u64) -> SessionId {
     SessionId(Ulid::new(1_700_000_000_000 + number, u128::from(number)))
 }
 
-/// One event that is about no session, with a number to know it by.
+/// One event about no session, with a number to recognise it by.
 pub(crate) fn note(number: u64) -> Batch {
     let mut batch = Batch::new();
     batch.event(audit("note", i64::try_from(number).unwrap(), &[("number", Value::from(number))]));

@@ -12,11 +12,11 @@ use std::process::Stdio;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// How many batches the writer that is killed has on the way at any time.
+/// How many uncommitted batches the writer to be killed has at any time.
 const ON_THE_WAY: u64 = 8;
 const ROUNDS: u64 = 6;
 
-/// A message, its session and three events; either all of them are there or none.
+/// A message, its session and three events; either all of them exist or none.
 fn part_batch(driven: &mut Driven, number: u64) -> Batch {
     let mut batch = driven.send(MessageId(u128::from(number)), Some(&format!("key {number}")));
     for part in ["a", "b"] {
@@ -25,7 +25,7 @@ fn part_batch(driven: &mut Driven, number: u64) -> Batch {
     batch
 }
 
-/// Commits for ever, and says on stdout what is durable.
+/// Commits forever, and prints what is durable.
 fn write_until_killed(path: &Path) {
     let store = Store::open(path, &Options::default()).unwrap();
     let reader = store.reader().unwrap();
@@ -38,7 +38,7 @@ fn write_until_killed(path: &Path) {
         let told = told.clone();
         store.commit_then(part_batch(&mut driven, number), move |outcome| {
             let seqs = outcome.unwrap().seqs;
-            // One write: a line that is torn would be no proof.
+            // In one write: a torn line would prove nothing.
             let line = format!("durable {number} {} {}\n", seqs.start, seqs.end);
             std::io::stdout().write_all(line.as_bytes()).unwrap();
             told.send(()).unwrap();
@@ -55,7 +55,7 @@ fn reported(line: &str) -> Option<[u64; 3]> {
     words.try_into().ok()
 }
 
-/// Starts the writer, kills it in the middle of things, and gives what it had said to be durable.
+/// Starts the writer, kills it in the middle of its work, and returns what it had reported as durable.
 fn kill_a_writer(home: &Home, after: usize) -> Vec<[u64; 3]> {
     let test = "processes::kill_9_loses_nothing_that_was_reported_durable";
     let mut command = reexec::again(&[], test, home.path().to_str().unwrap());
@@ -119,7 +119,7 @@ fn kill_9_loses_nothing_that_was_reported_durable() {
     }
 }
 
-/// Reads until it is told to stop: what it sees is always whole, and grows.
+/// Reads until told to stop: what it sees is always complete, and grows.
 fn read_until_told(path: &Path) {
     let reader = Reader::open(path).unwrap();
     let (mut last, mut looks) = (0, 0);
@@ -155,7 +155,7 @@ fn another_process_reads_while_the_writer_writes() {
     let mut command = reexec::again(&[], test, home.path().to_str().unwrap());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    // After each batch the reader is seen to see it, so it reads between the writes and during them.
+    // After each batch the test waits until the reader sees it, so it reads both between and during the writes.
     for number in 0..50 {
         store.commit(part_batch(&mut driven, 2 * number)).wait().unwrap();
         store.commit(part_batch(&mut driven, 2 * number + 1)).wait().unwrap();

@@ -2,12 +2,12 @@
 
 use std::process::{Command, Stdio};
 
-/// What a test that was started by another test has to work with.
+/// The argument of a test that was started by another test.
 pub(crate) fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// This test program, told to run `test` in a role; `before` stands in front of it, like `sudo` would.
+/// This test program, told to run `test` in a role; `before` goes in front of it, like `sudo`.
 pub(crate) fn again(before: &[&str], test: &str, role: &str) -> Command {
     let program = std::env::current_exe().unwrap().into_os_string();
     let mut words = before.iter().map(Into::into).chain([program]);

@@ -1,4 +1,4 @@
-//! Retention and the file: what was forgotten goes back to the file system, and only from files that can.
+//! Retention and the file: pruned space goes back to the file system, but only from files that can shrink.
 
 use crate::driven::Driven;
 use crate::home::{Home, audit, id, note};
@@ -57,7 +57,7 @@ fn what_was_forgotten_is_given_back_while_the_store_is_in_use() {
     }
     assert!(steps > 10, "a little at a time: {steps}");
     assert_eq!(reader.bytes_free().unwrap(), 0);
-    // Enough for the log to be brought into the file, which cuts that.
+    // Enough for the log to be checkpointed into the file, which truncates it.
     (0..1_500).for_each(|number| drop(store.commit(note(number))));
     store.commit(note(1)).wait().unwrap();
     assert_eq!(store.trouble(), Trouble::None, "a file that was cut by ourselves is not missed");
@@ -73,7 +73,7 @@ fn a_file_of_before_is_as_it_was_until_a_copy_of_it_is_put_back() {
         let home = Home::new();
         std::fs::write(home.path(), file).unwrap();
         let copy = home.folder().join("copy");
-        // A copy of the old file itself, and one of what opening made of it.
+        // A copy of the old file itself, and one of the file after opening it.
         for open in [false, true] {
             if open {
                 let store = home.open();

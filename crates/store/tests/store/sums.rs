@@ -1,4 +1,4 @@
-//! Every row carries a checksum; one that is wrong is named, and never shown.
+//! Every row has a checksum; a wrong row is named, and never shown.
 
 use crate::driven::Driven;
 use crate::home::{Home, note};

@@ -1,4 +1,4 @@
-//! What the disk refuses is waited for: nothing is lost, nothing is decided anew, and work goes on by itself.
+//! The store waits when the disk refuses: nothing is lost, nothing is decided again, and work goes on by itself.
 
 use crate::driven::Driven;
 use crate::home::{Home, note};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const PAGE: u64 = 4096;
 const SOON: Duration = Duration::from_secs(20);
 
-/// A store that waits, with everything in its file and nothing in its log; and what it says of itself.
+/// A store that waits, with everything in its file and nothing in its log; and its reports.
 fn waiting() -> (Home, Store, Receiver<Trouble>) {
     let home = Home::new();
     let store = home.open();
@@ -26,7 +26,7 @@ fn waiting() -> (Home, Store, Receiver<Trouble>) {
     (home, store, tell)
 }
 
-/// Overwrites all pages but the first in place; what was there.
+/// Overwrites all pages but the first in place; returns what was there.
 fn damage(home: &Home) -> Vec<u8> {
     let before = fs::read(home.path()).unwrap();
     write(home, &vec![0xFF; before.len() - PAGE as usize]);
@@ -64,7 +64,7 @@ fn a_batch_that_does_not_wait_fails_and_the_damage_is_said_until_it_is_over() {
     let error = store.commit(batch).wait().unwrap_err();
     assert!(matches!(*error, CommitError::Damaged { .. }), "{error:?}");
     assert!(matches!(next(&tell), Trouble::Damaged { .. }));
-    // A look every two seconds does not take it for well.
+    // Its check every two seconds does not take it for well.
     tell.recv_timeout(Duration::from_millis(2_500)).unwrap_err();
     write(&home, &before[PAGE as usize..]);
     assert_eq!(next(&tell), Trouble::None);

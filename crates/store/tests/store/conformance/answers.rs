@@ -1,4 +1,4 @@
-//! Long answers: whole for whoever asks for one, the beginning in lists, and gone with their messages.
+//! Long answers: complete when asked for, their beginning in lists, and gone with their messages.
 
 use super::on_every_back_end;
 use crate::conformance::Ground;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(crate) const FIRST: MessageId = MessageId(1);
 
-/// A text of so many bytes and a few more, in which no two places look alike.
+/// A text of a little more than this many bytes, in which no two parts are alike.
 pub(crate) fn long(bytes: u64) -> String {
     let mut text = String::new();
     for number in 0.. {
@@ -39,7 +39,7 @@ pub(crate) fn part(offset: u64, text: &str) -> AnswerPart {
     AnswerPart { session: id(1), message: FIRST.into(), offset, text: text.to_owned() }
 }
 
-/// The end of the turn, with what was not told before.
+/// The end of the turn, with the rest of the answer.
 pub(crate) fn answered(driven: &mut Driven, rest: &str, told: AnswerTold) -> Batch {
     driven.answers.insert(FIRST, GivenAnswer { rest: rest.to_owned(), told });
     driven.end_turn(FIRST, TurnEnd::Answered)
@@ -78,7 +78,7 @@ fn an_answer_that_fits_is_in_its_message(ground: &Ground) {
     assert_eq!(whole(&*reader), text);
 }
 
-/// As a daemon does that is killed in between, and hears the end of what was told once more.
+/// Like a daemon that is killed in between, and hears the end of what was told once more.
 fn parts_are_one_text_however_often_the_last_of_them_is_told(ground: &Ground) {
     for bytes in [300_000, 3 * LONGEST_IN_ROW] {
         let ground = ground.another();
@@ -114,7 +114,7 @@ fn an_answer_of_which_something_is_missing_says_so(ground: &Ground) {
     for (told, rest) in [
         (AnswerTold { before: 0, cut: true }, long(BEGINNING as u64)),
         (AnswerTold { before: 0, cut: true }, long(LONGEST_IN_ROW + 1)),
-        // What was told before is not there.
+        // What was told before is missing.
         (AnswerTold { before: 1 << 20, cut: false }, long(BEGINNING as u64)),
     ] {
         let ground = ground.another();

@@ -9,8 +9,8 @@ use pinfold_store::{Batch, CommitError, EventQuery, MessageState, Outcome, Posit
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-/// Keeps the writer busy until it is dropped, so that batches form a group. A back-end may write on the thread of whoever
-/// commits, so this one has its own.
+/// Keeps the writer busy until it is dropped, so that batches form a group. A back-end may write on the
+/// committing thread, so this one has its own.
 fn hold(store: &Store) -> Sender<()> {
     let (here, arrived) = channel::<()>();
     let (held, hold) = channel::<()>();

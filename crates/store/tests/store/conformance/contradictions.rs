@@ -1,4 +1,4 @@
-//! What cannot be is refused, and nothing of its batch is there.
+//! Contradictions are refused, along with everything else in their batch.
 
 use crate::conformance::Ground;
 use crate::conformance::retention::prune;
@@ -59,7 +59,7 @@ fn child(number: u64, name: &str, parent: Option<SessionId>, like: &Session) -> 
     batch
 }
 
-/// Sessions 1 and 2; message 1 with key `k` and run 1 in the first.
+/// Sessions 1 and 2; the first has message 1 with key `k`, and run 1.
 fn filled(store: &Store) -> Driven {
     let (driven, mut batch) = Driven::on_demand(1, "first");
     batch.append(Driven::on_demand(2, "second").1);
@@ -91,7 +91,7 @@ fn what_is_there_already_is_not_made_again(ground: &Ground) {
         assert!(matches!(*error, CommitError::Contradiction { .. }), "{error}: {batch:?}");
         assert!(!error.is_storage());
     }
-    // The key of one session is free in another, and a run that is known is not decided twice.
+    // A key of one session is free in another, and a known run is not decided twice.
     let mut batch = of(vec![queued(id(2), 3, Some("k")), decided(id(1), 1, 9)]);
     batch.reloaded.extend([id(1), id(2)]);
     store.commit(batch).wait().unwrap();

@@ -1,4 +1,4 @@
-//! Events and runs: what is told afterwards.
+//! Events and runs: the history that can be read afterwards.
 
 use crate::conformance::Ground;
 use crate::driven::Driven;
@@ -48,7 +48,7 @@ fn an_event_names_the_run_that_it_is_about(ground: &Ground) {
     batch.append(driven.send(MessageId(1), None));
     batch.append(driven.start());
     batch.append(driven.take(MessageId(1)));
-    // A record that names its run needs nobody to say which run was live.
+    // A record that names its run does not depend on which run was live.
     let run = driven.live_run();
     let ended = Ended::new(Exit::Code(0), Duration::from_secs(1));
     let exited = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };

@@ -1,8 +1,8 @@
-//! What every back-end must do. Each test runs on each of them; a new back-end is a function of [`Ground`] and
+//! What every back-end must do. Each test runs on each back-end; a new one is a constructor of [`Ground`] and
 //! a test in the macro.
 //!
-//! What is about SQLite's files (damage, checksums, the witness, a full disk, other processes, old versions) is beside
-//! this folder: there is nothing like it in memory.
+//! Tests of SQLite's files (damage, checksums, the witness, a full disk, other processes, old versions) are
+//! beside this folder: there is nothing like that in memory.
 
 pub(crate) mod answers;
 mod commit;
@@ -25,7 +25,7 @@ use pinfold_store::{Backend, History, Store};
 pub(crate) struct Ground {
     home: Home,
     backend: fn(&Home) -> Backend,
-    /// Of a back-end that ends with its last handle there is one that stays.
+    /// One handle that stays, for a back-end that ends with its last handle.
     stays: Option<Store>,
 }
 
@@ -48,7 +48,7 @@ impl Ground {
         ground
     }
 
-    /// A fresh one of the same back-end.
+    /// Another, empty one of the same back-end.
     pub(crate) fn another(&self) -> Ground {
         match self.stays {
             Some(_) => Ground::that_ends(self.backend),
@@ -56,7 +56,7 @@ impl Ground {
         }
     }
 
-    /// A place beside the store.
+    /// A path beside the store.
     pub(crate) fn beside(&self, name: &str) -> std::path::PathBuf {
         self.home.folder().join(name)
     }
@@ -69,7 +69,8 @@ impl Ground {
     }
 }
 
-/// Makes a test of each function for each back-end. One that is not listed is never called, which the compiler says.
+/// Makes a test of each function for each back-end. The compiler warns of one that is not listed, since it is
+/// never called.
 macro_rules! on_every_back_end {
     ($($rule:ident,)+) => {
         $(mod $rule {

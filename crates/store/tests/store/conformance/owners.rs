@@ -1,6 +1,6 @@
-//! Ownership, names and inbox, as every implementation of the port must have them.
+//! Ownership, names and inbox, as every implementation of the port must provide them.
 //!
-//! With one host an implementation is made of a store, so it is tried on each back-end.
+//! With one host, an implementation is made from a store, so it is tested on each back-end.
 
 use crate::conformance::Ground;
 use crate::driven::{Driven, answer, text};
@@ -14,7 +14,7 @@ use pinfold_store::{
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 
-/// A daemon of this generation, which has announced itself.
+/// A daemon of this generation that has announced itself.
 fn daemon(store: &Store, generation: u64) -> (Solo, Owner) {
     let mut batch = Batch::new();
     batch.daemon_started(generation, "boot");
@@ -108,7 +108,7 @@ fn a_key_stands_for_one_message_of_a_session_whatever_becomes_of_it(ground: &Gro
     assert_eq!(known(&owners, driven.id), Some(MessageId(1)));
     assert_eq!(known(&owners, id(2)), None, "of another session");
 
-    // Whoever has not read that the key is taken is refused where the write lands.
+    // A writer that has not read that the key is taken is refused at the write.
     driven.keys.clear();
     let mut blind = driven.session.clone();
     let event =

@@ -1,4 +1,4 @@
-//! Lists that are read a part at a time.
+//! Lists that are read in parts.
 
 use crate::conformance::Ground;
 use crate::driven::Driven;
@@ -9,7 +9,7 @@ use pinfold_store::{
     Ulid,
 };
 
-/// A store with messages 1 to `count` in one session and one of another session between them.
+/// A store with messages 1 to `count` in one session, and one of another session among them.
 fn with_messages(ground: &Ground, count: u128) -> (Store, MessageQuery) {
     let store = ground.open();
     let (mut first, mut batch) = Driven::on_demand(1, "first");
@@ -41,7 +41,7 @@ fn messages_come_in_parts_of_a_size_and_each_of_them_once(ground: &Ground) {
     let reader = store.reader().unwrap();
     let all = ids(&reader, query, Place::default(), u64::MAX, usize::MAX);
     assert_eq!(all, [[1, 2, 3, 4, 5, 6, 7]]);
-    // A row takes more than one byte, and a part has one row at least.
+    // A row takes more than one byte, and a part has at least one row.
     assert_eq!(ids(&reader, query, Place::default(), u64::MAX, 1).concat(), all.concat());
     assert!(ids(&reader, query, Place::default(), u64::MAX, 1).len() >= 7);
     assert_eq!(ids(&reader, query, Place::default(), 3, 1).concat(), [1, 2, 3]);

@@ -15,7 +15,7 @@ use pinfold_core::{
 use pinfold_store::{Batch, EventQuery, MessageState, Reader, Store, Take};
 use std::time::Duration;
 
-/// splitmix64: small, and the same everywhere.
+/// The splitmix64 generator: small, and the same everywhere.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -39,7 +39,7 @@ impl Dice {
         choices[usize::try_from(self.below(choices.len() as u64)).unwrap()].clone()
     }
 
-    /// A fraction whose decimal form is long.
+    /// A fraction with a long decimal form.
     #[expect(clippy::cast_precision_loss, reason = "any fraction will do")]
     fn fraction(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
@@ -133,7 +133,7 @@ impl Dice {
         self.pick(&[MessageEvent::Taken { run, message }, MessageEvent::TurnEnded { run, message, how }])
     }
 
-    /// Mostly the run that lives, now and then one that is over or unheard of.
+    /// Usually the live run, sometimes one that is over or unknown.
     fn run(&mut self, session: &Session) -> RunNumber {
         let last = session.runs().last;
         if self.one_in(10) {
@@ -179,7 +179,7 @@ impl Dice {
     }
 }
 
-/// The rows of the messages say what the core's inbox says.
+/// Checks that the rows of the messages match the core's inbox.
 fn assert_inbox(reader: &Reader, driven: &Driven) {
     let inbox = driven.session.inbox();
     let rows = reader.messages(driven.id, None, Take::All).unwrap();
@@ -209,7 +209,7 @@ fn assert_inbox(reader: &Reader, driven: &Driven) {
     }
 }
 
-/// No run is open but the one that lives.
+/// Checks that no run is open except the live one.
 fn assert_runs(reader: &Reader, driven: &Driven) {
     let runs = reader.runs(driven.id, Take::All).unwrap();
     let open: Vec<RunNumber> =
@@ -226,7 +226,7 @@ fn assert_runs(reader: &Reader, driven: &Driven) {
 fn assert_same(reader: &Reader, driven: &Driven, events: u64) {
     let stored = whole(reader.session(driven.id).unwrap().unwrap());
     assert_eq!(stored.session, durable(&driven.session));
-    // Compared with what never was text: fractions come back to the last bit.
+    // Compared with a value that never was text: fractions come back to the last bit.
     assert_eq!(stored.session.spec(), driven.session.spec());
     assert_eq!(stored.archived_at.is_some(), driven.session.state() == pinfold_core::State::Archived);
     assert_inbox(reader, driven);
@@ -254,7 +254,7 @@ fn what_is_loaded_is_what_was_decided(ground: &Ground) {
     }
 }
 
-/// Commits all in groups, as they come, and gives the number of the last event.
+/// Commits all batches, in groups as they form; returns the number of the last event.
 fn commit_all(store: &Store, batches: Vec<Batch>) -> u64 {
     let tickets: Vec<_> = batches.into_iter().map(|batch| store.commit(batch)).collect();
     let ends = tickets.into_iter().map(|ticket| ticket.wait().unwrap().seqs.end);

@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! What is pruned, and what never is.
 
 use crate::conformance::Ground;
 use crate::driven::Driven;
@@ -46,7 +46,7 @@ fn seqs(reader: &Reader, session: Option<SessionId>) -> Vec<u64> {
     reader.events(&query).unwrap().iter().map(|event| event.seq).collect()
 }
 
-/// So many events of a session, each a millisecond after the one before.
+/// Events of a session at these times, one millisecond apart.
 fn told_of(session: SessionId, times: std::ops::Range<i64>) -> Batch {
     let mut batch = Batch::new();
     for at in times {
@@ -90,7 +90,7 @@ fn old_runs_go_from_the_first_on_and_the_newest_stay(ground: &Ground) {
     assert_eq!(reader.with_old_runs(FOR_EVER).unwrap(), [], "no more than stay");
 }
 
-/// Two messages, one done and one that waits, in a session that may be archived then.
+/// Two messages, one done and one queued, in a session that may then be archived.
 fn chat(number: u64, name: &str, archived: bool) -> Batch {
     let (mut driven, mut batch) = Driven::on_demand(number, name);
     let message = |n: u64| MessageId(u128::from(100 * number + n));
@@ -143,7 +143,7 @@ fn the_key_of_a_message_that_went_is_still_that_messages(ground: &Ground) {
         done_at: known.done_at,
     };
     assert_eq!(reader.spent_key(id(1), "k").unwrap(), Some(spent));
-    // Whatever the writer had read: the key is taken.
+    // Whatever the writer had read, the key is taken.
     let change = MessageChange::Queued { message: MessageId(9), key: Some("k".to_owned()) };
     let again = Step::Message {
         session: id(1),
@@ -172,7 +172,7 @@ fn nothing_of_an_archived_session_goes(ground: &Ground) {
     let before = (runs(&reader, id(1)), messages(&reader, id(1)));
     assert_eq!(reader.with_old_runs(FOR_EVER).unwrap(), []);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), []);
-    // Archived between the look and the batch.
+    // Archived between the query and the batch.
     assert_eq!(pruned(&store, Old::Runs { session: id(1) }, FOR_EVER), 0);
     assert_eq!(pruned(&store, every_message(1), FOR_EVER), 0);
     assert_eq!((runs(&reader, id(1)), messages(&reader, id(1))), before);
@@ -193,7 +193,7 @@ fn the_newest_events_of_each_session_stay_and_it_is_said_from_where_on_all_are_t
     assert_eq!(reader.complete_from().unwrap(), Some(Complete { seq: 704, at: Wall(9) }));
     assert_eq!(seqs(&reader, Some(id(2))), [2, 3]);
     assert_eq!(seqs(&reader, Some(id(1))), (604..=703).collect::<Vec<_>>());
-    // Those that stayed go when there are newer ones in their place.
+    // Those that stayed are pruned once there are newer ones in their place.
     store.commit(told_of(id(1), 700..760)).wait().unwrap();
     store.commit(note(10)).wait().unwrap();
     assert_eq!(prune_all(&store, &ALL_EVENTS, FOR_EVER), 61);
@@ -210,7 +210,7 @@ fn of_a_session_that_was_removed_nothing_stays_for_its_sake(ground: &Ground) {
     let reader = store.reader().unwrap();
     assert_eq!(prune_all(&store, &ALL_EVENTS, FOR_EVER), 0);
     assert_eq!(seqs(&reader, None), [1, 2, 3]);
-    // One that was passed over goes with its session, and one that was not when it is passed.
+    // An event that was passed over is removed with its session; another one when it is reached.
     for number in [2, 3] {
         let mut batch = Batch::new();
         batch.remove(id(number));
@@ -254,7 +254,7 @@ fn what_was_forgotten_leaves_room(ground: &Ground) {
     assert_eq!(reader.complete_from().unwrap(), Some(Complete { seq: 400, at: Wall(399) }));
 }
 
-/// Sweeps until nothing is left to do; how many batches that took.
+/// Sweeps until nothing is left to do; returns how many batches that took.
 fn sweep(store: &Store, limits: Limits) -> u64 {
     let (reader, mut sweep) = (store.reader().unwrap(), Sweep::new(limits));
     let mut batches = 0;
@@ -296,7 +296,7 @@ fn past_its_size_a_sweep_takes_the_oldest_events_and_leaves_the_newest(ground: &
     let left = seqs(&reader, None).len();
     assert!((1_200..2_100).contains(&left), "{left}");
     assert!(reader.untold().unwrap().tally.by_size);
-    // What is too small for anything leaves the newest, and is no endless work.
+    // A size limit that is too small for anything leaves the newest events, and the work ends.
     sweep(&store, Limits { size: Some(1), ..Limits::default() });
     assert_eq!(seqs(&reader, None), (3_001..=4_000).collect::<Vec<_>>());
 }

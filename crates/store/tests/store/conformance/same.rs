@@ -20,7 +20,7 @@ const STATES: [Option<MessageState>; 5] = [
     Some(MessageState::Failed),
 ];
 
-/// What became of a batch, without the back-end's own words.
+/// The outcome of a batch, without the back-end's own words.
 fn outcome(store: &Store, batch: Batch) -> String {
     match store.commit(batch).wait() {
         Ok(committed) => format!("{committed:?}"),
@@ -58,7 +58,8 @@ fn parts(reader: &Reader, query: MessageQuery, room: usize) -> Vec<Vec<pinfold_s
     all
 }
 
-/// Everything that can be asked about a session and its events, as text: places are numbered as each back-end likes.
+/// Everything that can be asked about a session and its events, as text: positions are numbered as each
+/// back-end likes.
 fn everything(reader: &Reader, id: SessionId, young: Wall) -> Vec<String> {
     let mut all = vec![
         format!("{:?}", reader.sessions().unwrap()),
@@ -118,7 +119,7 @@ fn answers_as_sqlite_does(ground: &Ground) {
     }
 }
 
-/// Every back-end but SQLite's own has a test like this one.
+/// Every back-end except SQLite has a test like this one.
 #[test]
 fn memory_answers_as_sqlite_does() {
     answers_as_sqlite_does(&Ground::memory());

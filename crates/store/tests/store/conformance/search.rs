@@ -1,4 +1,4 @@
-//! What is found, with an index and without: the same on every back-end.
+//! Search results, with an index and without: the same on every back-end.
 
 use crate::conformance::{Ground, on_every_back_end};
 use crate::driven::Driven;
@@ -10,7 +10,7 @@ use pinfold_store::{AuditEvent, Batch, Reader, SessionId, Step, Store, Ulid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The words of a message's way, and the event that tells of it.
+/// The text of a message's change, and the event about it.
 fn says(session: SessionId, number: u128, change: MessageChange, words: &str) -> Batch {
     let queued = matches!(change, MessageChange::Queued { .. });
     let (kind, at) = if queued { ("message_queued", number) } else { ("message_done", number + 1) };
@@ -90,7 +90,7 @@ fn wanted(text: &str) -> Wanted {
     Wanted { words: Words::new(text), within: None, limit: 20 }
 }
 
-/// Takes everything in.
+/// Indexes everything.
 fn followed(ground: &Ground, reader: &Reader) -> Follower {
     let mut follower = Follower::open(&ground.beside("search.db"), &**reader).unwrap();
     while follower.step(&**reader).unwrap() == Stepped::More {}
@@ -99,7 +99,7 @@ fn followed(ground: &Ground, reader: &Reader) -> Follower {
     follower
 }
 
-/// What is found with an index, which is the same as without one.
+/// What is found with an index; checks that it is the same without one.
 fn found(ground: &Ground, store: &Store, wanted: &Wanted) -> Vec<Hit> {
     let reader = store.reader().unwrap();
     drop(followed(ground, &reader));
@@ -276,7 +276,7 @@ fn what_stands_on_an_older_shelf_is_found_and_removed_too(ground: &Ground) {
     assert_eq!(sought("n1", Some(1)), <[i64; 0]>::default());
 }
 
-/// A file that was put in the place of ours, beside a log of ours, is not taken for ours.
+/// A file that replaced ours, beside a log of ours, is not taken for ours.
 fn a_file_in_the_place_of_the_index_is_noticed(ground: &Ground) {
     let store = filled(ground);
     let reader = store.reader().unwrap();
@@ -306,7 +306,7 @@ fn damage_that_is_met_while_seeking_is_told_and_everything_is_read(ground: &Grou
     let path = ground.beside("search.db");
     let index = Index::open(&path).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // The pages of the words; the first ones say what is in the file.
+    // The pages with the words; the first ones describe the file.
     bytes[8192..].fill(0x55);
     std::fs::write(&path, bytes).unwrap();
     let damaged = search(&*reader, Some(&index), &names(&reader), &wanted("login")).unwrap();

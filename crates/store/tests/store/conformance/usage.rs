@@ -1,4 +1,4 @@
-//! What turns took, what is known of accounts, and the files of messages.
+//! The usage of turns, what is known about accounts, and the files of messages.
 
 use crate::conformance::Ground;
 use crate::driven::Driven;

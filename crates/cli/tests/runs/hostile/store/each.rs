@@ -59,7 +59,7 @@ fn each_way(kind: Kind, when: When) -> Vec<Row> {
             if absent {
                 return rows;
             }
-            // One that went wrong may have left anything behind, and one that began anew has left nothing.
+            // A home that went wrong may contain anything, and one that began anew contains nothing.
             if wrong || (cured && !home.is_whole()) {
                 home = Inhabited::new();
             }
@@ -136,7 +136,7 @@ fn all_other_files_after_kill_9() {
     each(When::Killed, |kind| is_another(kind) && is_left_otherwise(kind));
 }
 
-/// Whether a daemon that is killed leaves such a file otherwise than one that goes down.
+/// Whether a killed daemon leaves such a file in another state than one that goes down.
 fn is_left_otherwise(kind: Kind) -> bool {
     match kind {
         Kind::Database
