@@ -1,4 +1,4 @@
-//! What a verb did without the daemon, appended to `audit.jsonl` in the home; the daemon takes it in later.
+//! Records what a verb did without the daemon in `audit.jsonl` in the home; the daemon imports it later.
 
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
@@ -16,14 +16,15 @@ pub(crate) fn append(record: &Value, global: &Global) -> Result<(), Failure> {
     })
 }
 
-/// A daemon that runs makes events of what was appended now, another one at its start.
+/// Asks a running daemon to turn the appended records into events now; without one, the next daemon does so
+/// when it starts.
 pub(crate) fn tell_daemon(global: &Global) {
     if let Ok(client) = daemon::running(global) {
         _ = client.ask(&TakeAudit::call());
     }
 }
 
-/// Has every process that a grant of this folder ends written down first.
+/// Records every process that a grant in this folder ends, before it is ended.
 pub(crate) fn of_grants(folder: &Folder, global: &Global) {
     let global = global.clone();
     folder.tell_of_ended(move |ended| {

@@ -1,4 +1,4 @@
-//! `agents --check`: one turn of a real agent on the account of whoever asks, in a home that is thrown away.
+//! `agents --check`: one turn of a real agent on the caller's own account, in a throw-away home.
 
 use crate::global::Global;
 use crate::output::{Failure, Kind, say, talk};
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-/// The session that is made for it.
+/// The name of the session made for the check.
 const SESSION: &str = "check";
 const QUESTION: &str = "Reply with the one word: ready";
-/// Agents may have much to load when they are started first.
+/// Agents may have much to load at their first start.
 const PATIENCE: &str = "3m";
 
-/// Has an agent answer one question, if that is wanted.
+/// Has an agent answer one question, if the user agrees.
 pub(crate) fn check(
     name: &str,
     preset: Option<&Preset>,
@@ -34,7 +34,7 @@ pub(crate) fn check(
         return Err(Failure::new(Kind::Failed, "nothing was run"));
     }
     let failed = |error: io::Error| Failure::from_error(Kind::Failed, &error);
-    // Whoever interrupts this ends the verb that is under way; then it is cleared up as ever.
+    // An interrupt ends the verb under way; the clean-up then runs as usual.
     let _signals = signals::take().map_err(failed)?;
     let place = Place::make(config).map_err(failed)?;
     let begun = Instant::now();
@@ -51,7 +51,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Asks; without a terminal there is nobody to ask.
+/// Asks the user. Without a terminal, nobody can be asked.
 fn is_wanted(name: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         let text = format!("a turn of `{name}` is run on your own account, and nobody can be asked here");
@@ -63,7 +63,7 @@ fn is_wanted(name: &str) -> Result<bool, Failure> {
     Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
 
-/// A home, and a directory to work in.
+/// A throw-away home with a directory to work in.
 struct Place {
     root: PathBuf,
     program: PathBuf,
@@ -94,7 +94,7 @@ impl Place {
         _ = std::fs::remove_dir_all(&self.root);
     }
 
-    /// What a verb prints; what it says instead, where it fails.
+    /// Returns what a verb prints, or its error message as a failure.
     fn verb(&self, words: &[&str]) -> Result<String, Failure> {
         let Output { status, stdout, stderr } =
             self.run(words).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
@@ -119,7 +119,7 @@ impl Place {
             command.env_remove(name);
         }
         command.env("PINFOLD_HOME", self.root.join("home")).env("PINFOLD_LOCKS", self.root.join("locks"));
-        // A home that is thrown away is not one to remember.
+        // Keeps the throw-away home out of the user's list of known homes.
         command.env("XDG_STATE_HOME", self.root.join("state")).output()
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Command {
     pub(crate) verb: Verb,
 }
 
-/// Reads the command line; nothing where only help or the version was asked for, which is printed here.
+/// Reads the command line. Returns `None` if only help or the version was asked for, which is printed here.
 pub(crate) fn parse() -> Result<Option<Command>, (Failure, Global)> {
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(command) = frequent(&words).or_else(|| without_verb(&words)) {
@@ -46,14 +46,14 @@ pub(crate) fn parse() -> Result<Option<Command>, (Failure, Global)> {
     Ok(None)
 }
 
-/// The definition of the command line, with everything in its place.
+/// The definition of the command line, built by clap.
 pub(crate) fn definition() -> clap::Command {
     let mut program = Command::command();
     program.build();
     program
 }
 
-/// A word in the place of the verb that names a session. Nothing is started to know that.
+/// A word in the verb's place that names a session. No daemon is started to find out.
 fn session_in(words: &[String], global: &Global) -> Option<String> {
     let word = words.iter().find(|word| !word.starts_with('-'))?;
     let named = pinfold_api::Name::from_str(word).is_ok();
@@ -61,7 +61,7 @@ fn session_in(words: &[String], global: &Global) -> Option<String> {
     client.ask(&endpoint::Show::call(word)).ok().map(|found| found.name).filter(|name| name == word)
 }
 
-/// What was asked for with `-h`, `--help` or `--version`.
+/// The text asked for with `-h`, `--help` or `--version`.
 fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
     if error.kind() == ErrorKind::DisplayVersion {
         return Some(error.render().to_string());
@@ -75,7 +75,7 @@ fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
     Some(help_page(&program, verb.as_deref(), length, Paper::stdout()))
 }
 
-/// Nothing but options that every verb takes: the terminal UI on a terminal, the list elsewhere.
+/// A command line of only global options: the terminal UI on a terminal, the list elsewhere.
 fn without_verb(words: &[OsString]) -> Option<Command> {
     if words.get(1).is_some_and(is_plain) {
         return None;
@@ -100,12 +100,12 @@ struct Alone<V: Args> {
     verb: V,
 }
 
-/// A command line that begins with a verb that is used often, and has no mistake: those are told by all of the parser.
+/// Reads a command line that begins with a common verb and has no mistake. Mistakes are left to the full parser.
 fn frequent(words: &[OsString]) -> Option<Command> {
     let rest = words.get(1..)?;
     let bare = |verb| Some(Command { global: Global::default(), verb });
     match (rest.first()?.to_str()?, rest.len()) {
-        // Nothing to read: a tenth of what `ls` takes would be spent on it.
+        // No arguments to parse: running the parser would take a tenth of the time of `ls`.
         ("ls", 1) => bare(Verb::Ls(Ls::default())),
         ("status", 1) => bare(Verb::Status(Status {})),
         ("send", _) => send(rest),
@@ -116,7 +116,7 @@ fn frequent(words: &[OsString]) -> Option<Command> {
     }
 }
 
-/// A session and a text that cannot be options, and options behind them.
+/// A session and a text that cannot be options, followed by options.
 fn send(words: &[OsString]) -> Option<Command> {
     let [_, session, text, options @ ..] = words else { return None };
     if !is_plain(session) || !is_plain(text) {
@@ -131,7 +131,7 @@ fn send(words: &[OsString]) -> Option<Command> {
     }
 }
 
-/// A word that cannot be an option.
+/// Whether a word cannot be an option.
 fn is_plain(word: &OsString) -> bool {
     !word.as_encoded_bytes().starts_with(b"-")
 }
@@ -141,7 +141,7 @@ fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<Comman
     Some(Command { global, verb: verb(read) })
 }
 
-/// A line that cannot be read may still have asked for JSON.
+/// Global options guessed from a line that could not be parsed, which may still have asked for JSON.
 fn guess_global() -> Global {
     let ours = std::env::args_os().skip(1).take_while(|word| word != "--");
     Global { json: ours.into_iter().any(|word| word == "--json"), ..Global::default() }

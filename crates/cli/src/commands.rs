@@ -1,4 +1,4 @@
-//! Commands that are not what was meant: a line for a shell, a word of a shell, a folder.
+//! Commands that are probably mistakes: a line for a shell, a shell builtin, a folder.
 
 use crate::output::Failure;
 use pinfold_api::request::NewSession;
@@ -7,13 +7,13 @@ use pinfold_core::quoted::quoted;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What only a shell knows, as a command of its own.
+/// Commands that only a shell knows.
 const BUILTINS: [&str; 22] = [
     ".", "alias", "bg", "cd", "eval", "exec", "export", "fg", "for", "if", "jobs", "la", "ll", "popd",
     "pushd", "set", "source", "ulimit", "umask", "unset", "until", "while",
 ];
 
-/// What was refused, with what was probably meant.
+/// The refusal as a failure, with a hint at what was probably meant.
 pub(crate) fn better(error: ClientError, request: &NewSession) -> Failure {
     match error {
         ClientError::Refused(body) => hinted(*body, request).into(),
@@ -25,11 +25,11 @@ pub(crate) fn better(error: ClientError, request: &NewSession) -> Failure {
     }
 }
 
-/// A refusal of a command that is one for a shell says so.
+/// The refusal with a better hint, where the command was meant for a shell or cannot be run.
 pub(crate) fn hinted(body: ErrorBody, request: &NewSession) -> ErrorBody {
     let command = request.command.as_deref().unwrap_or_default();
     let (dir, agent) = (request.dir.as_deref(), request.agent.as_deref());
-    // `run` keeps no session that could be created as failed.
+    // `run` keeps no session, so it has no `--force` that creates one as failed.
     let forced = body.hint.as_deref().is_some_and(|hint| hint.contains("--force"));
     let forced = if forced { "; `--force` creates the session all the same, as failed" } else { "" };
     let better = agent
@@ -42,7 +42,7 @@ pub(crate) fn hinted(body: ErrorBody, request: &NewSession) -> ErrorBody {
     }
 }
 
-/// An agent that is nearly one of those that are shipped.
+/// A shipped agent whose name is nearly this one.
 fn nearly(agent: &str) -> Option<String> {
     let config = pinfold_daemon::config::Config::default();
     let known: Vec<&str> = config.presets().map(|(name, _)| name).collect();
@@ -52,7 +52,7 @@ fn nearly(agent: &str) -> Option<String> {
     (!known.contains(&agent)).then(|| format!("the nearest one is `{near}`; `pinfold agents` lists them"))
 }
 
-/// A directory that there is not.
+/// A hint for a directory that does not exist.
 fn no_directory(dir: &str, forced: &str) -> Option<String> {
     let path = Path::new(dir);
     if path.is_file() {
@@ -68,7 +68,7 @@ fn no_directory(dir: &str, forced: &str) -> Option<String> {
     is_missing.then(|| format!("`mkdir -p {}` makes it{forced}", quoted(dir)))
 }
 
-/// A file that is there and may not be executed.
+/// A hint for a file that exists but is not executable.
 fn not_executable(program: &str) -> Option<String> {
     let path = Path::new(program);
     let mode = path.metadata().ok().filter(std::fs::Metadata::is_file)?.permissions().mode();

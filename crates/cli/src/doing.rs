@@ -1,4 +1,4 @@
-//! How a verb is done, and so what it may use: only a verb that asks the daemon is given one.
+//! How a verb is carried out, and so what it may use: only a verb that asks the daemon is given one.
 
 use crate::daemon::Daemon;
 use crate::global::Global;
@@ -6,7 +6,7 @@ use crate::output::Failure;
 use clap::Command;
 use std::process::ExitCode;
 
-/// One way for each verb.
+/// The ways to carry out a verb.
 pub(crate) enum Doing<'a> {
     /// By this process: without the daemon, or on the daemon itself.
     Alone(&'a dyn Alone),
@@ -14,38 +14,38 @@ pub(crate) enum Doing<'a> {
     Runs(&'a dyn Runs),
     /// By the daemon, which is started where none runs.
     Asks(&'a dyn Asks),
-    /// By this process, of the definition of the command line.
+    /// By this process, from the definition of the command line.
     Explains(&'a dyn Explains),
-    /// By a daemon that runs already; none is started for it.
+    /// By a daemon that already runs; none is started for it.
     Looks(&'a dyn Asks),
 }
 
 /// A verb that needs no daemon.
 pub(crate) trait Alone {
-    /// Does it.
+    /// Carries out the verb.
     fn act(&self, global: &Global) -> Result<(), Failure>;
 }
 
 /// A verb about the command line itself.
 pub(crate) trait Explains {
-    /// Does it.
+    /// Carries out the verb, given the definition of the command line.
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure>;
 }
 
 /// A verb that runs a program to its end.
 pub(crate) trait Runs {
-    /// Does it, and returns the program's exit code.
+    /// Runs the program and returns its exit code.
     fn run(&self, global: &Global) -> Result<ExitCode, Failure>;
 }
 
-/// A verb that the daemon does.
+/// A verb that the daemon carries out.
 pub(crate) trait Asks {
-    /// Does it.
+    /// Carries out the verb.
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure>;
 }
 
 impl Doing<'_> {
-    /// Does what the command line says, which is defined by `definition`.
+    /// Carries out the verb; `definition` makes the definition of the command line where it is needed.
     pub(crate) fn done(&self, global: &Global, definition: fn() -> Command) -> Result<ExitCode, Failure> {
         match self {
             Doing::Runs(verb) => return verb.run(global),

@@ -24,12 +24,12 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    /// The same, with the daemon left as it is.
+    /// The same options, but no daemon is started.
     pub(crate) fn never_starting(&self) -> Global {
         Global { no_start: true, ..self.clone() }
     }
 
-    /// The same, with a daemon started where none runs.
+    /// The same options, with a daemon started if none runs.
     pub(crate) fn starting(&self) -> Global {
         Global { no_start: false, ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! Whether this process is part of a run. The kernel knows: an environment may have been cleared on the way.
+//! Whether this process is part of a run. The kernel knows; the environment may have been cleared on the way.
 
 use crate::home;
 use crate::output::{Failure, Kind};
@@ -6,15 +6,15 @@ use pinfold_daemon::Home;
 use pinfold_kernel::proc;
 use std::path::Path;
 
-/// What every shim is called, whatever its program's file is called by now.
+/// The process name of every shim, whatever its program file is called by now.
 const SHIM: &str = "pinfold-shim";
 
-/// Whether anything says that this process is part of a run, of whatever home.
+/// Whether anything says that this process is part of a run of any home.
 pub(crate) fn is_inside() -> bool {
     says_so() || is_in_group() || is_below_shim()
 }
 
-/// Whether the kernel says that this process is part of a run, of whatever home.
+/// Whether the kernel says that this process is part of a run of any home.
 pub(crate) fn is_below_shim() -> bool {
     above().into_iter().any(is_shim)
 }
@@ -29,7 +29,7 @@ pub(crate) fn is_inside_of(home: &Home) -> bool {
     locks.is_ok_and(|locks| shims.into_iter().any(|shim| has_open_below(shim, &locks)))
 }
 
-/// Refuses a verb that would end the session that asks for it.
+/// Refuses a verb that would end the calling session.
 pub(crate) fn refuse(home: &Home, verb: &str) -> Result<(), Failure> {
     if !is_inside_of(home) {
         return Ok(());
@@ -49,7 +49,7 @@ fn same(one: &Path, other: &Path) -> bool {
         || std::fs::canonicalize(one).ok().is_some_and(|one| std::fs::canonicalize(other).ok() == Some(one))
 }
 
-/// Whether this process is in a control group that a shim made. Names of systemd have a dot in them.
+/// Whether this process is in a control group that a shim made. Names of systemd's groups contain a dot.
 fn is_in_group() -> bool {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     groups.lines().flat_map(|line| line.split('/')).any(is_group)
@@ -68,7 +68,7 @@ fn has_open_below(pid: u32, folder: &Path) -> bool {
     open.into_iter().any(|entry| std::fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(folder)))
 }
 
-/// The processes above this one, the nearest first.
+/// The ancestors of this process, nearest first.
 pub(crate) fn above() -> Vec<u32> {
     proc::tree::lineage(std::process::id()).skip(1).take_while(|pid| *pid > 1).collect()
 }

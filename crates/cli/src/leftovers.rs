@@ -1,9 +1,9 @@
-//! Runs that were to end and do not: an error that names them, whatever else was done.
+//! The error for runs that should have ended and have not; it names them, whatever else was done.
 
 use crate::output::{Failure, Kind};
 use pinfold_api::object::Left;
 
-/// An error where anything was left. `done` says what was done all the same.
+/// Returns an error if any run is left. `done` says what was done nevertheless.
 pub(crate) fn none_left(left: &[Left], done: &str, hint: &str) -> Result<(), Failure> {
     if left.is_empty() {
         return Ok(());

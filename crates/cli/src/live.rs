@@ -1,4 +1,4 @@
-//! `-w`: shown again whenever something changes, until somebody interrupts it.
+//! `-w`: shows something again whenever it changes, until the user interrupts it.
 
 use crate::daemon::Daemon;
 use crate::output::{Failure, print};
@@ -7,12 +7,12 @@ use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Times that are shown grow without any news.
+/// How often to redraw without news: the ages shown keep growing.
 const BEAT: Duration = Duration::from_secs(1);
-/// Changes that come together are shown together.
+/// Changes within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// Shows something now and after each change of any session. Where nobody looks on, only changes are printed.
+/// Shows something now and after each change of any session. Without a terminal, prints only changes.
 pub(crate) fn watch(daemon: &Daemon, show: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal() && !daemon.global.json;
     let (sender, news) = channel();
@@ -25,7 +25,7 @@ pub(crate) fn watch(daemon: &Daemon, show: impl Fn() -> Result<(), Failure>) -> 
                     return;
                 }
             }
-            // The daemon has gone: the next one is told by its own feed.
+            // The daemon has gone; the next one announces changes in its own feed.
             std::thread::sleep(BEAT);
         }
     });
@@ -45,7 +45,7 @@ pub(crate) fn watch(daemon: &Daemon, show: impl Fn() -> Result<(), Failure>) -> 
     }
 }
 
-/// Says that there is news for each line that carries some; an error when nobody wants to know any more.
+/// Sends a notice for each line with data; an error when the receiver is gone.
 fn tell(lines: impl Iterator<Item = std::io::Result<String>>, sender: &Sender<()>) -> Result<(), ()> {
     for line in lines.map_while(Result::ok).filter(|line| line.starts_with("data:")) {
         _ = line;

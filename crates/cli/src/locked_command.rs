@@ -1,6 +1,6 @@
-//! Runs a command under a held lock: signals are passed on, its code is passed back.
+//! Runs a command while holding a lock; passes signals on to it and its exit code back.
 //!
-//! This process only waits. Standard input, output, error and the terminal belong to the command.
+//! This process only waits. Stdin, stdout, stderr and the terminal belong to the command.
 #![expect(unsafe_code, reason = "what a child does before its exec has no safe form; this is the only place")]
 
 use crate::output::{Failure, Kind};
@@ -10,21 +10,21 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Whether the command is given the lock.
+/// Whether the command gets the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Giving {
-    /// It is: the lock is held while it, or anything it passed it to, lives.
+    /// Yes: the lock is held while the command lives, or any process it passed the lock to.
     Given,
-    /// It is not: the lock ends with this process.
+    /// No: the lock ends with this process.
     Kept,
 }
 
-/// Signals that are passed on to the command, and the one that tells of its end. The others keep their effect on this
-/// process.
+/// The signals passed on to the command, and the one that announces its end. All others keep their effect on
+/// this process.
 const AWAITED: [libc::c_int; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCHLD];
 
-/// Runs the command to its end and returns its code; a signal counts as 128 and its number.
+/// Runs the command to its end and returns its exit code; for a signal, 128 plus its number.
 pub(crate) fn run(mut command: Command, mut guard: Guard, giving: Giving) -> Result<u8, Failure> {
     if giving == Giving::Given {
         guard.hand_over(&mut command);
@@ -65,13 +65,13 @@ fn not_started(program: &std::ffi::OsStr, error: &std::io::Error) -> Failure {
     Failure::new(Kind::Failed, message)
 }
 
-/// Gives the lock back. What of the command's tree is still alive keeps it.
+/// Releases the lock. Whatever still lives of the command's tree keeps it.
 fn give_back(mut guard: Guard, giving: Giving) {
     let empty = match giving {
         Giving::Kept => true,
         Giving::Given => tree_is_empty(),
     };
-    // The command's code is the answer; a lock without its mark costs the next one a look, nothing else.
+    // The command's exit code is the answer; a lock not marked as released only costs the next holder a search.
     let _ = if empty {
         let _ = guard.mark_released();
         guard.release()
@@ -80,7 +80,7 @@ fn give_back(mut guard: Guard, giving: Giving) {
     };
 }
 
-/// As sub-reaper, no child left means no descendant left.
+/// Whether the command has no descendants left. For a subreaper, no children means none.
 fn tree_is_empty() -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -106,7 +106,7 @@ fn wait_passing_signals(child: Pid) -> Option<WaitStatus> {
                 }
             }
             Arrived::PassOn(signal) => {
-                // It is a child of ours that was not reaped yet, so the pid is its own.
+                // It is our child and not reaped yet, so the pid is still its own.
                 let _ = rustix::process::kill_process(child, signal);
             }
             Arrived::Nothing => {}
@@ -114,7 +114,7 @@ fn wait_passing_signals(child: Pid) -> Option<WaitStatus> {
     }
 }
 
-/// Reaps whatever has ended; several ends may have raised one signal.
+/// Reaps all children that have ended: several ends may have raised one signal.
 fn reap(child: Pid) -> Option<WaitStatus> {
     let mut found = None;
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -134,7 +134,7 @@ enum Arrived {
 fn next_signal() -> Arrived {
     match signals::wait(&AWAITED) {
         Ok(arrived) if arrived.number == libc::SIGCHLD => Arrived::Child,
-        // The terminal sends its signals to the whole foreground group: the command has it already.
+        // The terminal sends its signals to the whole foreground group, so the command has it already.
         Err(_) | Ok(signals::Arrived { by_kernel: true, .. }) => Arrived::Nothing,
         Ok(arrived) => Signal::from_named_raw(arrived.number).map_or(Arrived::Nothing, Arrived::PassOn),
     }

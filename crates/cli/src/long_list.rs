@@ -1,4 +1,4 @@
-//! How much of a long list is shown: all of it to programs, its end to people, and how much that leaves out.
+//! How much of a long list is shown: all of it to programs, its end to people, with a note on what was left out.
 
 use crate::global::Global;
 use crate::output::{Failure, Json, talk};
@@ -7,12 +7,12 @@ use pinfold_api::{Client, Rest};
 use std::io::{IsTerminal, Write};
 use std::str::FromStr;
 
-/// How many.
+/// How many entries from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// All of them.
+    /// All entries.
     All,
-    /// The last so many.
+    /// At most this many.
     Some(u32),
 }
 
@@ -27,7 +27,7 @@ impl FromStr for Last {
     }
 }
 
-/// How many a request for a list asks for, all of them where it says nothing; `usual` is what people see who do not say.
+/// How many entries to request, `None` for all; `usual` applies to people who did not say.
 pub(crate) fn last(asked: Option<Last>, usual: Last, global: &Global) -> Option<u32> {
     let people = !global.json && std::io::stdout().is_terminal();
     match asked.unwrap_or(if people { usual } else { Last::All }) {
@@ -36,16 +36,16 @@ pub(crate) fn last(asked: Option<Last>, usual: Last, global: &Global) -> Option<
     }
 }
 
-/// Passes the daemon's own words on: they would only be read to be written again.
+/// Prints the daemon's answer as it came; parsing it would only mean writing it again.
 pub(crate) fn pass_on<E: Endpoint>(client: &Client, call: &Call<E>) -> Result<Rest, Failure> {
     let mut out = Json::stdout();
     let rest = client.pass_on(call, &mut out)?;
-    // A reader that has gone away is no failure of ours.
+    // A reader that has gone away is not an error of ours.
     _ = out.write_all(b"\n");
     Ok(rest)
 }
 
-/// Says what was left out.
+/// Says how much was left out.
 pub(crate) fn say_how_many_more(rest: &Rest, shown: u64, what: &str, global: &Global) {
     let (count, over) = match (rest.total, rest.more_than) {
         (None, Some(count)) => (count, "more than "),

@@ -1,6 +1,6 @@
 //! The command `pinfold`.
 #![deny(unsafe_code)]
-// What is printed leaves through `output`, which makes it safe to look at.
+// Everything printed goes through `output`, which makes it safe to display.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod attach;

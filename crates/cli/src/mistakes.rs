@@ -1,4 +1,4 @@
-//! Lines that cannot be read: which mistake it probably was, and what the line would be without it.
+//! Command lines that cannot be parsed: the likely mistake, and the line without it.
 
 use crate::help::all_verbs;
 use crate::output::{Failure, Kind};
@@ -6,7 +6,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use pinfold_core::quoted::quoted;
 
-/// Verbs of other tools, and ours for the same.
+/// Verbs of other tools, and ours with the same meaning.
 const ELSEWHERE: [(&str, &str); 26] = [
     ("ps", "ls"),
     ("list", "ls"),
@@ -36,11 +36,11 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("completion", "completions"),
 ];
 
-/// Verbs that are planned and not there yet.
+/// Verbs that are planned but do not exist yet.
 const LATER: [&str; 10] =
     ["web", "doctor", "discover", "adopt", "import", "mcp", "acp", "skill", "fleet", "accounts"];
 
-/// What is said of a line that cannot be read.
+/// The error for a command line that cannot be parsed.
 pub(crate) fn failure(error: &clap::Error, program: &Command, words: &[String]) -> Failure {
     let verb = verb_in(program, words);
     let context = |kind| match error.get(kind) {
@@ -68,7 +68,7 @@ pub(crate) fn failure(error: &clap::Error, program: &Command, words: &[String]) 
     Failure::new(Kind::Usage, message(error)).hint(hint.unwrap_or(usual))
 }
 
-/// The first line of what clap says, with the arguments that it lists below it.
+/// The first line of clap's message, with the arguments it lists below.
 fn message(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -81,7 +81,7 @@ fn message(error: &clap::Error) -> String {
     format!("{message} {}", missing.join(" "))
 }
 
-/// A verb that there is not; one that was probably meant, if there is one.
+/// The error for an unknown verb, naming the one probably meant.
 pub(crate) fn no_such_verb(program: &Command, unknown: &str, words: &[String]) -> Failure {
     let failure = |text: String| Failure::new(Kind::Usage, text);
     if LATER.contains(&unknown) {
@@ -99,7 +99,7 @@ pub(crate) fn no_such_verb(program: &Command, unknown: &str, words: &[String]) -
     })
 }
 
-/// A verb of two words, whose second is not one of its own.
+/// The error for a verb of two words whose second word is unknown.
 fn no_such_act(verb: &Command, unknown: &str) -> Failure {
     let name = verb.get_name();
     let known: Vec<&str> =
@@ -109,12 +109,12 @@ fn no_such_act(verb: &Command, unknown: &str) -> Failure {
     Failure::new(Kind::Usage, format!("there is no `pinfold {name} {unknown}`")).hint(near.unwrap_or(all))
 }
 
-/// Words as they are typed.
+/// Words joined as a user would type them.
 fn line(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Something that a verb needs and was not given.
+/// A hint for a missing argument.
 fn left_out(verb: &Command, missing: &str, words: &[String]) -> Option<String> {
     let name = verb.get_name();
     if (name, missing) == ("send", "<TEXT>") {
@@ -128,7 +128,7 @@ fn left_out(verb: &Command, missing: &str, words: &[String]) -> Option<String> {
     named.then(|| format!("which one? `pinfold ls` lists them; `pinfold help {name}` shows how it is used"))
 }
 
-/// Words that are at most two letters away, and more alike than not; the best first.
+/// Known words at most two edits away and more alike than not, best first.
 fn near<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let off = |word: &'a str| (strsim::osa_distance(unknown, word), word);
     let close = |(off, _): &(usize, &str)| *off <= 2 && off * 2 < unknown.chars().count().max(2);
@@ -138,7 +138,7 @@ fn near<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     all.into_iter().filter(|(off, _)| *off == best).map(|(_, word)| word).collect()
 }
 
-/// A word or an option that a verb does not take.
+/// A hint for a word or an option that a verb does not take.
 fn unexpected(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
     let name = verb.get_name();
     if wrong.starts_with('-') {
@@ -147,7 +147,7 @@ fn unexpected(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
     let at = words.iter().rposition(|word| word == wrong)?;
     let first = words.iter().position(|word| word == name)?;
     if takes_command(verb) {
-        // The name may be left out: then what stands in its place is the program.
+        // The name is optional: without one, the word in its place is the program.
         let named = words.get(first + 1..at).unwrap_or_default();
         let program = named
             .last()
@@ -166,7 +166,7 @@ fn unexpected(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
     None
 }
 
-/// An option that a verb does not take: one that was probably meant, or one of the program that is to be run.
+/// A hint for an unknown option: one that was probably meant, or an option of the program to run.
 fn unknown_option(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
     let name = verb.get_name();
     let known: Vec<&str> = verb.get_arguments().filter_map(clap::Arg::get_long).collect();
@@ -175,7 +175,7 @@ fn unknown_option(verb: &Command, wrong: &str, words: &[String]) -> Option<Strin
         return Some(format!("for all of them: pinfold {name} $(pinfold ls -q)"));
     }
     let meant: Vec<&str> = if !wrong.starts_with("--") {
-        // A letter of another tool: what begins with it here.
+        // A letter from another tool: suggest our options that begin with it.
         known.iter().filter(|known| known.starts_with(option) && **known != "help").copied().take(2).collect()
     } else {
         let begun = known.iter().find(|known| option.len() > 1 && known.starts_with(option)).copied();
@@ -205,13 +205,13 @@ fn before_command(words: &[String], at: usize) -> String {
     format!("put `--` before the command: pinfold {} -- {}", line(&words[..at]), line(&words[at..]))
 }
 
-/// Whether a word could be what is run.
+/// Whether a word could be a program to run.
 fn is_program(word: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     pinfold_kernel::program::find(word.as_ref(), &path).is_some()
 }
 
-/// The verb of a line: its first word that is neither an option nor a home.
+/// The verb of a line: the first word that is neither an option nor the value of `--home`.
 pub(crate) fn verb_in<'a>(program: &'a Command, words: &[String]) -> Option<&'a str> {
     let mut words = words.iter().take_while(|word| *word != "--");
     while let Some(word) = words.next() {

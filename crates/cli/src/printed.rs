@@ -1,4 +1,4 @@
-//! Lines of output for people: whose they are, when they came, and where another run begins.
+//! Prints log lines for people: which session and when, with a mark where another run begins.
 
 use crate::output::{Paper, Shade, Words, moment, output, print};
 use pinfold_api::object::LogLine;
@@ -6,13 +6,13 @@ use pinfold_api::word::Stream;
 use pinfold_core::visible::visible_line;
 use std::io::IsTerminal;
 
-/// How the lines of one session are printed.
+/// How to print the lines of one session.
 pub(crate) struct Printed {
     words: Words,
-    /// What stands before each line: the session, where there are several.
+    /// The session's name, printed before each line if there are several sessions.
     before: Option<String>,
     times: bool,
-    /// Whether somebody looks on.
+    /// Whether the output is a terminal.
     people: bool,
     run: Option<String>,
 }
@@ -22,7 +22,7 @@ impl Printed {
         Printed { words, before, times, people: std::io::stdout().is_terminal(), run: None }
     }
 
-    /// Prints one line; on a terminal a mark stands between two runs.
+    /// Prints one line; on a terminal, with a mark between two runs.
     pub(crate) fn print(&mut self, line: &LogLine) {
         let paper = Paper::stdout();
         let another = self.run.as_ref().is_some_and(|run| *run != line.run);
@@ -37,7 +37,7 @@ impl Printed {
         if self.times {
             print(&format!("{} ", paper.paint(&moment(&line.at), Shade::Faint)));
         }
-        // What went to standard error is told from the rest by its look alone: it may be moved and counted like any line.
+        // Only the colour tells stderr from the rest, so that its lines can be moved and counted like any other.
         if line.stream == Stream::Stderr && self.people && self.words == Words::Plain {
             let plain = pinfold_terminal::plain(line.text.trim_end_matches('\r'));
             print(&format!("{}\n", paper.paint(&visible_line(&plain), Shade::Busy)));

@@ -1,10 +1,10 @@
-//! How a session is deleted: one that rests is archived first, one that lives is not touched.
+//! Deletes a session: one at rest is archived first, a live one is refused.
 
 use pinfold_api::object::{Removed, Session};
 use pinfold_api::word::State;
 use pinfold_api::{Client, ClientError, ErrorKind, endpoint};
 
-/// Deletes one.
+/// Deletes one session.
 pub(crate) fn removed(client: &Client, session: &str) -> Result<Removed, ClientError> {
     let refused = match client.ask(&endpoint::Remove::call(session)) {
         Err(ClientError::Refused(body)) if body.kind == ErrorKind::Failed => body,
@@ -14,12 +14,13 @@ pub(crate) fn removed(client: &Client, session: &str) -> Result<Removed, ClientE
     if !rests(&found.state) {
         return Err(ClientError::Refused(refused));
     }
-    // By its id: its name is free when it is archived.
+    // By its id: its name is free once it is archived.
     client.ask(&endpoint::Archive::call(&found.id))?;
     client.ask(&endpoint::Remove::call(&found.id))
 }
 
-/// Archives one that rests; whether there was anything to do. One that lives is refused, in the words of its removal.
+/// Archives a session at rest; returns whether there was anything to do. A live one is refused with the same
+/// words as its removal.
 pub(crate) fn put_away(client: &Client, found: &Session) -> Result<bool, ClientError> {
     if found.state == State::Archived {
         return Ok(false);
@@ -30,7 +31,7 @@ pub(crate) fn put_away(client: &Client, found: &Session) -> Result<bool, ClientE
     client.ask(&endpoint::Remove::call(&found.id)).map(|_: Removed| true)
 }
 
-/// Whether nothing of a session runs, or will by itself.
+/// Whether nothing of a session runs, or will run by itself.
 fn rests(state: &State) -> bool {
     match state {
         State::Stopped | State::Failed | State::Idle => true,

@@ -1,4 +1,4 @@
-//! Sends the daemon away, for `down` and `up --replace`.
+//! Makes the daemon leave, for `down` and `up --replace`.
 
 use crate::daemon::{self, Found};
 use crate::leftovers::none_left;
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A daemon that has answered to `down` has only its database to close.
+/// A daemon that has answered `down` only has its database left to close.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
-/// When a daemon went.
+/// Whether there was a daemon to send away.
 pub(crate) enum Gone {
-    /// It was asked to; so many sessions lived by then, as far as it told.
+    /// It was asked to leave; this many sessions were alive, as far as it said.
     Now(u64),
-    /// There was none.
+    /// No daemon was running.
     Before,
 }
 
-/// Asks the daemon to go, and returns when it has.
+/// Asks the daemon to leave, and returns when it has.
 pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     let Found::Up(client) = daemon::find(home)? else { return Ok(Gone::Before) };
     let lived = client.ask(&endpoint::Status::call()).map_or(0, |status| living(&status.sessions));
@@ -37,18 +37,18 @@ pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     Ok(Gone::Now(lived))
 }
 
-/// How many sessions have a process, by their states.
+/// How many sessions have a process, judged by their states.
 fn living(sessions: &BTreeMap<String, u64>) -> u64 {
     ["starting", "running", "stopping", "held"].iter().filter_map(|state| sessions.get(*state)).sum()
 }
 
-/// The daemon's locks are free when its process has ended, whatever its socket says.
+/// Waits until the daemon's locks are free: only then has its process ended, whatever its socket says.
 fn wait_until_gone(home: &Home) -> Result<(), Failure> {
     let (sender, receiver) = mpsc::channel();
     let locks = place::locks(&home.state);
     std::thread::spawn(move || {
         for file in locks.iter().filter_map(|lock| std::fs::File::open(lock).ok()) {
-            // Shared: several who wait do not keep a new daemon out for longer than this call.
+            // A shared lock: several waiting processes keep a new daemon out no longer than this call takes.
             _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared);
         }
         _ = sender.send(());

@@ -1,4 +1,5 @@
-//! A verb on several sessions: all of them at once, each reported, and the first error's code at the end.
+//! Runs a verb on several sessions: all at once, each with its own report, and with the first error's exit
+//! code at the end.
 
 use crate::daemon::Daemon;
 use crate::output::{Failure, say, talk};
@@ -8,11 +9,11 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many are asked at a time: far fewer than the connections that a daemon takes, and enough for all of them to
-/// be as fast as the slowest.
+/// How many requests run at a time: far fewer than the connections a daemon accepts, and enough for all of
+/// them to take no longer than the slowest.
 const AT_ONCE: usize = 128;
 
-/// What came of it for one session.
+/// The outcome for one session.
 pub(crate) struct Done {
     /// For people.
     pub(crate) words: String,
@@ -20,7 +21,7 @@ pub(crate) struct Done {
     pub(crate) object: Value,
 }
 
-/// Asks the same of each session.
+/// Makes the same request for each session.
 pub(crate) fn each(
     sessions: &[String],
     daemon: &Daemon,
@@ -44,7 +45,7 @@ pub(crate) fn each(
     first.map_or(Ok(()), |failure| Err(failure.once_told()))
 }
 
-/// Asks the same of each session, which answers how it is now.
+/// Makes the same request for each session; the answer is its new state.
 pub(crate) fn each_session(
     sessions: &[String],
     daemon: &Daemon,
@@ -56,7 +57,7 @@ pub(crate) fn each_session(
     })
 }
 
-/// A session object, or an error object with what it is about.
+/// The session object, or an error object that names the session.
 fn object(session: &str, answer: &Result<Done, Failure>) -> Value {
     match answer {
         Ok(done) => done.object.clone(),
@@ -64,7 +65,7 @@ fn object(session: &str, answer: &Result<Done, Failure>) -> Value {
     }
 }
 
-/// Does something for each, at once; what came of it, in the order of the given.
+/// Runs `act` for all of them at once; the results are in the order of `given`.
 fn at_once<T: Send>(given: &[String], act: impl Fn(&str) -> T + Sync) -> Vec<T> {
     if let [only] = given {
         return vec![act(only)];

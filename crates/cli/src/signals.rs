@@ -1,34 +1,34 @@
-//! The signals that concern somebody at a terminal, as something that can be waited for.
+//! The signals that matter to a program on a terminal, as a descriptor to wait on.
 
 use pinfold_kernel::signals;
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Those that end us, and the one that says that the terminal has another size.
+/// The signals that end us, and the one for a new terminal size.
 const WANTED: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGWINCH];
 
-/// Readable when one of them came.
+/// Readable when one of these signals has arrived.
 pub(crate) struct Signals {
     arrived: signals::Signals,
     resized: Cell<bool>,
     ends: Cell<bool>,
 }
 
-/// Takes them away from their usual meaning. Call it before any thread is started.
+/// Blocks the signals' usual effect. Call this before starting any thread.
 pub(crate) fn take() -> io::Result<Signals> {
     let arrived = signals::Signals::take(&WANTED)?;
     Ok(Signals { arrived, resized: Cell::new(false), ends: Cell::new(false) })
 }
 
 impl Signals {
-    /// Whether the terminal has taken another size since this was asked last.
+    /// Whether the terminal's size has changed since the last call.
     pub(crate) fn resized(&self) -> bool {
         self.read();
         self.resized.take()
     }
 
-    /// Whether we are asked to end.
+    /// Whether a signal has asked us to end.
     pub(crate) fn end_asked(&self) -> bool {
         self.read();
         self.ends.get()

@@ -3,12 +3,12 @@
 use crate::output::{Failure, Kind};
 use pinfold_api::{time, units};
 
-/// From where on.
+/// Where to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// After this number.
+    /// After this sequence number.
     After(u64),
-    /// At this moment, in milliseconds since 1970.
+    /// At this time, in milliseconds since 1970.
     At(i64),
 }
 

@@ -1,4 +1,4 @@
-//! `logs -f`: output as it comes, of one session or several, over the death of any daemon.
+//! `logs -f`: follows the output of one or more sessions, across the death of any daemon.
 
 use crate::daemon::Daemon;
 use crate::output::{Failure, say};
@@ -10,15 +10,15 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-/// A daemon that has gone is looked for again after this: until the next one listens there is nobody to tell of it.
+/// How long to wait before looking again for a daemon that has gone: nothing announces that the next one listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
-/// By so many lines it is known where output goes on: one alone may come again and again.
+/// The number of last lines used to find where the output goes on: a single line may occur many times.
 const KNOWN_BY: usize = 8;
 
-/// What came of one session, or that nothing more will.
+/// A line of a session, by its index, or why none will follow.
 type News = (usize, Result<LogLine, Failure>);
 
-/// Prints what comes, until this process is ended or there is nothing to follow any more.
+/// Prints lines as they arrive, until this process ends or there is nothing left to follow.
 pub(crate) fn follow(
     sessions: &[String],
     which: &query::Logs,
@@ -39,7 +39,7 @@ pub(crate) fn follow(
         match news {
             Ok(line) if daemon.global.json => say(&object(&line, &sessions[at], sessions.len())),
             Ok(line) => out[at].print(&line),
-            // The others are followed on: who looks must not wait for their end to hear of it.
+            // The others are still followed; the user should hear of this one now, not after they end.
             Err(failure) if sessions.len() > 1 => {
                 failure.tell(&daemon.global);
                 first.get_or_insert(failure.once_told());
@@ -58,12 +58,12 @@ fn object(line: &LogLine, session: &str, sessions: usize) -> Value {
     object
 }
 
-/// One session that is followed.
+/// One followed session.
 struct One {
     at: usize,
     session: String,
     which: query::Logs,
-    /// The last lines that were passed on.
+    /// The last lines passed on.
     seen: VecDeque<LogLine>,
 }
 
@@ -81,14 +81,14 @@ impl One {
             }
             std::thread::sleep(LOOK_AGAIN);
             again = true;
-            // Whoever may start a daemon does.
+            // Starts a daemon if none runs, unless that was forbidden.
             if let Ok(next) = daemon.client() {
                 client = next;
             }
         }
     }
 
-    /// Passes lines on for as long as this daemon lives. One that came after it goes on after what is known.
+    /// Passes lines on for as long as this daemon lives. With a later daemon, continues after the known lines.
     fn pass_on(&mut self, client: &Client, again: bool, sender: &Sender<News>) -> Result<(), Over> {
         let known = if again { self.known(client)? } else { 0 };
         let all = query::Logs { n: Some(usize::MAX), since_ms: None, ..self.which.clone() };
@@ -101,7 +101,7 @@ impl One {
         for line in lines.skip(known) {
             let line = match line.map_err(ClientError::from) {
                 Ok(line) => line,
-                // It lives, so another one does not come.
+                // The daemon is alive but mute, so no other one will come.
                 Err(mute @ ClientError::Mute(_)) => return Err(Over::Failed(Box::new(mute.into()))),
                 Err(_) => return Ok(()),
             };
@@ -120,7 +120,7 @@ impl One {
         sender.send((self.at, Ok(line))).map_err(|_| Over::Nobody)
     }
 
-    /// How many of all lines were passed on: what was printed while there was no daemon comes after them.
+    /// How many of all lines were already passed on; those printed while there was no daemon come after them.
     fn known(&self, client: &Client) -> Result<usize, Over> {
         let all = query::Logs { n: Some(usize::MAX), since_ms: None, follow: false, ..self.which.clone() };
         let lines = match client.lines(&endpoint::Logs::call(&self.session, &all)) {
@@ -135,14 +135,14 @@ impl One {
     }
 }
 
-/// Why a session is followed no longer.
+/// Why a session is no longer followed.
 enum Over {
     Failed(Box<Failure>),
-    /// Whoever wanted to know has gone.
+    /// The receiver has gone.
     Nobody,
 }
 
-/// The lines after those that are known: where the longest end of them stands last.
+/// The lines after the last occurrence of the longest possible tail of `known`.
 fn after<'a>(lines: &'a [LogLine], known: &[LogLine]) -> &'a [LogLine] {
     for first in 0..known.len() {
         let end = &known[first..];
@@ -151,7 +151,7 @@ fn after<'a>(lines: &'a [LogLine], known: &[LogLine]) -> &'a [LogLine] {
             return &lines[place + end.len()..];
         }
     }
-    // Nothing of it is there: what is older than the last was seen, or was dropped with it.
+    // None of them is left: lines no newer than the last known one were either seen or dropped together with it.
     let since = known.last().map_or("", |line| line.at.as_str());
     &lines[lines.partition_point(|line| line.at.as_str() <= since)..]
 }

@@ -1,10 +1,10 @@
-//! How a run ended, in words.
+//! Says in words how a run ended.
 
 use pinfold_api::object::LastExit;
 use pinfold_core::{Exit, words};
 use std::time::Duration;
 
-/// `exited with 1 after 1.8 s: `RuntimeError: boom``.
+/// For example `exited with 1 after 1.8 s: `RuntimeError: boom``.
 pub(crate) fn told(exit: &LastExit) -> String {
     let how = match (exit.code, exit.signal) {
         (Some(code), _) => Exit::Code(code),

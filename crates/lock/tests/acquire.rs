@@ -118,7 +118,7 @@ fn a_cancelled_wait_ends_and_leaves_nothing_behind() {
         assert!(matches!(waiter.join().unwrap(), Err(AcquireError::Cancelled { .. })));
     });
     drop(guard);
-    // A run that was disposed of is refused, although the lock is free.
+    // A cancelled run is refused, although the lock is free.
     let late = place.folder.acquire_cancellable(&key("k"), &run("r2"), None, &cancel);
     assert!(matches!(late, Err(AcquireError::Cancelled { .. })));
     assert!(place.folder.try_acquire(&key("k"), &run("r3")).is_ok());

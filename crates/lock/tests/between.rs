@@ -1,6 +1,6 @@
-//! What the crate does in which order, and what another process may do between two of its operations.
+//! The order of the crate's operations, and what another process may do between two of them.
 //!
-//! Every operation is recorded; a test looks at the order, or does something itself before one of them.
+//! Every operation is recorded; a test checks the order, or does something itself before one of them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod limit;
@@ -176,7 +176,7 @@ fn a_directory_that_is_replaced_while_it_is_locked_is_taken_anew() {
 #[test]
 fn a_lock_file_that_is_removed_while_it_is_locked_grants_nothing() {
     let place = place();
-    // The folder keeps the file open that the first grant wrote to.
+    // The folder keeps open the file that the first grant wrote to.
     drop(take(&place.folder, &key()));
     let path = file_of_key(&place.folder);
     let (armed, done) = once_before("flock", move || std::fs::remove_file(path).unwrap());

@@ -1,4 +1,4 @@
-//! Strikes every file operation of the crate, one after the other, with every fault.
+//! Strikes every file operation of the crate in turn, with every fault.
 //!
 //! After each strike: the lock was given back exactly once or is still held and reported, nothing is leaked,
 //! no two holders are inside, and the first error reached the caller.
@@ -325,7 +325,7 @@ fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
     let mut echo = [0];
     survivor.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     survivor.stdout.as_mut().unwrap().read_exact(&mut echo).unwrap();
-    // The flock goes, the mark does not: as if the holder had been killed.
+    // The flock goes but the mark stays: as if the holder had been killed.
     assert_eq!(guard.surrender().mark, Mark::Unreleased);
     for errno in [Errno::IO, Errno::MFILE] {
         walk(Fault::Fails(errno), Reach::Once, |n, fault, reach| {

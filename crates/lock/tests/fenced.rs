@@ -59,7 +59,7 @@ fn a_writer_paused_between_check_and_write_leaves_a_record_that_does_not_count()
     let before = std::fs::read(&place.data).unwrap();
     let _ = old.append(first.fence(), b"paused").unwrap();
     let paused = std::fs::read(&place.data).unwrap()[before.len()..].to_vec();
-    // The paused bytes land after the successor has claimed the file.
+    // The delayed bytes are written after the successor has claimed the file.
     std::fs::write(&place.data, &before).unwrap();
     drop(first);
     let mut second = take(&place);

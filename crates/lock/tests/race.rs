@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// No honest wait in here lasts longer, however loaded the machine is.
+/// No regular wait in here lasts longer, however loaded the machine is.
 const WEDGED: Duration = Duration::from_secs(60);
 const ROOT: &str = "PINFOLD_RACE_ROOT";
 
@@ -41,7 +41,7 @@ fn main() {
 
 // ---- the worker ------------------------------------------------------------------------------------------
 
-/// Takes the lock once for every line on stdin: `once` gives it back, `stay` waits inside to be killed.
+/// Takes the lock once for every line on stdin: `once` releases it, `stay` waits inside to be killed.
 fn work(root: &Path) {
     let folder = Folder::open(root.join("locks")).unwrap();
     let witness = Witness::open(root);
@@ -255,7 +255,7 @@ impl Arena {
         self.workers.push(Worker { child, stdin });
     }
 
-    /// All start at once. In some rounds one is killed: inside the lock, or somewhere on its way.
+    /// All workers start at once. In some rounds one is killed: inside the lock, or on its way.
     fn round(&mut self, dice: &mut Dice) {
         let fate = dice.below(4);
         let victim = usize::try_from(dice.below(self.workers.len() as u64)).unwrap();

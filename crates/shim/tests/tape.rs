@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// An entry as it was given to the writer, or by the reader.
+/// An entry as given to the writer, or by the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kept {
     at: i64,
@@ -220,7 +220,7 @@ fn damage_costs_the_rest_of_its_segment_and_is_told() {
         let read = all(&folder);
         let broken = base + at;
         let before = found.iter().take_while(|(_, next, ..)| *next <= broken.max(base + 32)).count();
-        // A damaged head hides its segment, but nothing before that.
+        // A damaged head hides its segment, but nothing before it.
         let before = if at < 32 { found.iter().take_while(|found| found.0 < *base).count() } else { before };
         assert_eq!(read[..before], found[..before], "round {round}: {broken}");
         let following = files.iter().find(|(other, _)| other > base).map_or(end.0, |(other, _)| *other);
@@ -374,7 +374,7 @@ fn the_layout_is_the_one_that_is_described_and_later_kinds_are_passed_over() {
     let first = 4096 + 32 + 45;
     let said = Owned::Said(8, "prompt 1 2".into(), b"{}\n".to_vec());
     assert_eq!(found, [(first, Owned::Out(b"out".to_vec())), (first + 43, said.clone())]);
-    // And a writer writes the same.
+    // The writer writes the same.
     let mut tape = Tape::open(temp.path(), Limits::default()).unwrap();
     append(&mut tape, &Kept { at: 77, run: 5, what: said });
     let again = by_hand(3, 5, 8, b"prompt 1 2\0{}\n");

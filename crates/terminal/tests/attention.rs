@@ -27,7 +27,7 @@ fn bells_and_notifications_are_heard_and_nothing_else() {
         ("\x1b]99;i=1:d=0:p=title;hello\x1b\\", notice("hello")),
         ("\x1b]99;i=1:e=1;aGVsbG8=\x1b\\", silent.clone()),
         ("\x1b]777;notify\x07", silent),
-        // The end of another sequence, progress, a directory, questions and answers about notifications.
+        // The end of another sequence, progress, a directory, queries and answers about notifications.
         ("\x1b]0;title\x07", None),
         ("\x1b]9;4;1;50\x07", None),
         ("\x1b]9;4;0\x1b\\", None),

@@ -12,7 +12,7 @@ fn usual(text: &str) -> String {
     filtered(text.as_bytes(), Allow::default())
 }
 
-/// Text, looks, cursor, modes, questions: what shells, editors, pagers and agents print every day.
+/// Text, styles, cursor, modes, queries: what shells, editors, pagers and agents print every day.
 const PASSES: &[&str] = &[
     "plain, wörld 日本 👩‍🚀 \u{a0}\r\n\ttab\x08\x07",
     "\x1b[1;38;5;208;48:2::1:2:3;4:3mlooks\x1b[m",
@@ -49,7 +49,7 @@ const DROPPED: &[(&str, &str)] = &[
     ("a\x1b_Ga=T;AAAA\x1b\\\x1b^x\x1b\\\x1bXx\x1b\\b", "ab"),
     // Screen checksums, printing, locked keys, other widths, tests, pointers, 8-bit controls, other character sets.
     ("a\x1b[1;1;1;1;9;9*y\x1b[5i\x1b[?5i\x1b[2h\x1b[?3h\x1b[2;1y\x1b[>1p\x1b G\x1b%@\x1b#8\x1bZb", "ab"),
-    // Colours that are set, scrollback that is erased.
+    // Setting colours, erasing the scrollback.
     ("a\x1b]11;#000000\x07\x1b]4;1;red\x1b\\\x1b]104\x07\x1b[3Jb", "ab"),
     // The answerback of the terminal.
     ("a\x05b", "ab"),

@@ -1,5 +1,5 @@
-//! Finds modules that need each other: siblings, at every level of a crate. What a module's children do counts as its own; a
-//! parent and its child may know each other.
+//! Finds modules that need each other: siblings, at every level of a crate. What a module's children need
+//! counts as its own; a parent and its child may know each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -38,7 +38,7 @@ impl fmt::Display for Cycle {
     }
 }
 
-/// For every pair of siblings the first line by which one needs the other.
+/// For every pair of siblings, the first line by which one needs the other.
 type Needs = BTreeMap<usize, BTreeMap<usize, (PathBuf, usize)>>;
 
 /// The cycles of the crate whose root is this file.
@@ -64,13 +64,13 @@ fn needs(modules: &Modules) -> Needs {
     needs
 }
 
-/// The two siblings, at some level, of which one has `from` in it and the other `to`.
+/// The two siblings, at some level, of which one contains `from` and the other `to`.
 fn siblings(modules: &Modules, from: usize, to: usize) -> Option<(usize, usize)> {
     let (from, to) = (line_of(modules, from), line_of(modules, to));
     from.into_iter().zip(to).find(|(one, other)| one != other)
 }
 
-/// The module's ancestors from the root on, and the module.
+/// The module's ancestors, root first, and the module itself.
 fn line_of(modules: &Modules, module: usize) -> Vec<usize> {
     let mut line = vec![module];
     let mut here = module;
@@ -82,7 +82,7 @@ fn line_of(modules: &Modules, module: usize) -> Vec<usize> {
     line
 }
 
-/// Groups of modules of which each leads to every other one.
+/// Groups of modules in which each leads to every other one.
 fn knots(needs: &Needs) -> Vec<BTreeSet<usize>> {
     let mut knots: Vec<BTreeSet<usize>> = Vec::new();
     for module in needs.keys() {

@@ -1,7 +1,7 @@
-//! Cuts Rust source into words and marks, without comments, strings and characters. It knows just enough of the
-//! language to find paths, `mod` and `use`; it is not a parser.
+//! Cuts Rust source into words and marks, without comments, strings and characters. It knows just enough of
+//! the language to find paths, `mod` and `use`; it is not a parser.
 
-/// A word, `::`, or one mark, and the line it stands in.
+/// A word, `::`, or one mark, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
@@ -23,7 +23,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes what stands next; `false` at the end of the file.
+    /// Takes the next token; `false` at the end of the file.
     fn step(&mut self) -> bool {
         let Some(first) = self.rest.chars().next() else {
             return false;
@@ -61,7 +61,7 @@ fn word(text: &str) -> usize {
     text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len())
 }
 
-/// Block comments nest.
+/// The length of a block comment; they nest.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < text.len() {
@@ -115,7 +115,7 @@ fn opened(text: &str, prefix: &str) -> Option<usize> {
     Some(prefix.len() + hashes + 1 + length)
 }
 
-/// Up to this mark and including it, where no backslash stands before it.
+/// The length up to and including this mark, if no backslash precedes it.
 fn until_unescaped(body: &str, mark: char) -> usize {
     let mut escaped = false;
     for (at, letter) in body.char_indices() {
@@ -127,7 +127,7 @@ fn until_unescaped(body: &str, mark: char) -> usize {
     body.len()
 }
 
-/// A character, or the name of a lifetime: only a character ends with a quote of its own.
+/// The length of a character or the name of a lifetime: only a character ends with a quote.
 fn quote(text: &str) -> usize {
     let rest = &text[1..];
     let mut letters = rest.chars();

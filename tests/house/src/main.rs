@@ -1,5 +1,5 @@
-//! Checks the house rules that the compiler does not see: siblings among modules never need each other in a circle, and
-//! files and functions stay small. `./test style` runs it from the root of the workspace.
+//! Checks the house rules that the compiler does not see: sibling modules never need each other in a circle,
+//! and files and functions stay small. `./test style` runs it from the root of the workspace.
 
 mod cycles;
 mod lex;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use cycles::Cycle;
 use sources::Sources;
 
-/// The crates that still have cycles, one a line.
+/// The crates that still have cycles, one per line.
 const KNOWN: &str = "tests/house/known-cycles";
 
 fn main() -> ExitCode {
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks the workspace, prints what breaks the rules, and says whether nothing does.
+/// Checks the workspace, prints what breaks the rules, and returns whether nothing does.
 fn check(root: &Path) -> io::Result<bool> {
     let sources = sources::read(root)?;
     let known = known(&fs::read_to_string(root.join(KNOWN))?);
@@ -59,7 +59,7 @@ fn known(list: &str) -> BTreeSet<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// A crate is a folder with `src` in it; each of its targets has modules of its own.
+/// The cycles of each crate. A crate is a folder with `src` in it; each of its targets has its own modules.
 fn cycles_by_crate(sources: &Sources) -> BTreeMap<String, Vec<Cycle>> {
     let mut found: BTreeMap<String, Vec<Cycle>> = BTreeMap::new();
     for (folder, root) in sources.keys().filter_map(|path| Some((root_of(path)?, path))) {
@@ -79,7 +79,7 @@ fn root_of(path: &Path) -> Option<PathBuf> {
     folder.ends_with("src/bin").then(|| folder.parent()?.parent().map(Path::to_owned))?
 }
 
-/// What is wrong: a cycle in a crate that is not excused, and an excuse that nothing needs.
+/// What is wrong: a cycle in a crate that is not excused, or an excuse that is not needed.
 fn judge(found: &BTreeMap<String, Vec<Cycle>>, known: &BTreeSet<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, cycles) in found.iter().filter(|(name, _)| !known.contains(*name)) {

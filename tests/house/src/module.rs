@@ -14,25 +14,25 @@ pub(crate) struct Modules(pub(crate) Vec<Module>);
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     pub(crate) name: String,
-    /// Its place among the modules; the root is its own parent.
+    /// Its parent's index; the root is its own parent.
     pub(crate) parent: usize,
     pub(crate) children: BTreeMap<String, usize>,
     pub(crate) file: PathBuf,
     pub(crate) items: BTreeSet<String>,
     pub(crate) imports: BTreeMap<String, Vec<String>>,
-    /// Modules of which it imports everything.
+    /// Modules from which it imports everything.
     pub(crate) globs: Vec<Vec<String>>,
     pub(crate) references: Vec<Reference>,
 }
 
-/// A path that is written in a module.
+/// A path used in a module.
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub(crate) path: Vec<String>,
     pub(crate) line: usize,
 }
 
-/// Words that are followed by the name of what they define.
+/// Keywords followed by the name of what they define.
 const DEFINING: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
 
 impl Modules {
@@ -59,7 +59,7 @@ impl Modules {
         here
     }
 
-    /// Reads the tokens of one module. `folder` is where files of its children are.
+    /// Reads the tokens of one module. `folder` is where its children's files are.
     fn read_body(&mut self, here: usize, body: &[Token], folder: &Path, sources: &Sources) {
         let mut at = 0;
         while at < body.len() {
@@ -98,7 +98,7 @@ impl Modules {
         length
     }
 
-    /// Takes one tree of a `use`: a path, with braces or not.
+    /// Reads one tree of a `use`: a path, with braces or not.
     fn import(&mut self, here: usize, before: &[String], tree: &[Token]) {
         let mut path = before.to_vec();
         for (at, token) in tree.iter().enumerate() {
@@ -135,7 +135,7 @@ impl Modules {
         module.references.push(Reference { path, line: last.line });
     }
 
-    /// A path in code: `crate::a::b`, `super::c`.
+    /// Reads a path in code: `crate::a::b`, `super::c`.
     fn read_path(&mut self, here: usize, rest: &[Token]) -> usize {
         let mut path = vec![rest[0].text.clone()];
         let mut at = 1;
@@ -162,7 +162,7 @@ fn starts_word(text: &str) -> bool {
     text.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
 }
 
-/// How far it is from an opening brace to the one that closes it.
+/// The distance from an opening brace to its closing one.
 pub(crate) fn closing(tokens: &[Token]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {

@@ -6,8 +6,8 @@ use crate::module::Modules;
 const HOPS: usize = 16;
 
 impl Modules {
-    /// Every module that the path, written in this module, has to do with: those whose re-exports it goes through, and the one it
-    /// ends in. Empty if the path leads out of the crate.
+    /// Every module that the path, used in this module, involves: those whose re-exports it goes through, and
+    /// the one it ends in. Empty if the path leads out of the crate.
     pub(crate) fn resolve(&self, from: usize, path: &[String]) -> Vec<usize> {
         let mut passed = Vec::new();
         if let Some(end) = self.walk(from, path, &mut passed, HOPS) {
@@ -36,7 +36,7 @@ impl Modules {
         Some(here)
     }
 
-    /// The module that this name leads to from here: a child, or where an imported name comes from.
+    /// The module that this name leads to from here: a child, or the origin of an imported name.
     fn named(&self, here: usize, name: &str, passed: &mut Vec<usize>, hops: usize) -> Option<usize> {
         let module = &self.0[here];
         if let Some(child) = module.children.get(name) {

@@ -1,4 +1,4 @@
-//! Files and functions stay small, those of tests as well: what is over the limit is split, not explained.
+//! Files and functions stay small, those of tests as well: what is over the limit is split, not excused.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::lex::{Token, tokens};
 use crate::module::closing;
 use crate::sources::Sources;
 
-// The longest that there were when the limits were set: no model that was read has a shorter tail.
+// The longest there were when the limits were set: no model that was read has a shorter tail.
 pub(crate) const FILE: usize = 541;
 pub(crate) const FUNCTION: usize = 53;
 
@@ -27,7 +27,7 @@ fn long_functions(path: &Path, text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "fn") {
-        // What has no name is the type of a pointer.
+        // Without a name it is a function pointer type.
         let Some(name) = tokens.get(at + 1).map(|name| &name.text).filter(|name| *name != "(") else {
             continue;
         };
@@ -43,7 +43,7 @@ fn long_functions(path: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// The line where the function ends that begins here; one without a body ends at its semicolon.
+/// The last line of the function that begins here; one without a body ends at its semicolon.
 fn last_line(function: &[Token]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in function.iter().enumerate() {

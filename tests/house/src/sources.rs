@@ -1,4 +1,5 @@
-//! The Rust files of the workspace, read once; and what in them is not part of the product: items under `#[cfg(test)]`.
+//! The Rust files of the workspace, read once; and which items in them are not part of the product: those
+//! under `#[cfg(test)]`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use crate::lex::Token;
 /// Every Rust file by its path from the root of the workspace.
 pub(crate) type Sources = BTreeMap<PathBuf, String>;
 
-/// Reads all Rust files below the root but for what was built and what is hidden.
+/// Reads all Rust files below the root except for build output and hidden folders.
 pub(crate) fn read(root: &Path) -> io::Result<Sources> {
     let mut sources = Sources::new();
     read_folder(root, Path::new(""), &mut sources)?;
@@ -31,7 +32,7 @@ fn read_folder(root: &Path, folder: &Path, sources: &mut Sources) -> io::Result<
     Ok(())
 }
 
-/// The tokens without the items that are compiled for tests only.
+/// The tokens without the items that are compiled only for tests.
 pub(crate) fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -51,7 +52,7 @@ pub(crate) fn says(tokens: &[Token], words: &[&str]) -> bool {
     tokens.len() >= words.len() && tokens.iter().zip(words).all(|(token, word)| token.text == *word)
 }
 
-/// Behind the item that begins here with its attributes: its semicolon, or the brace that closes it.
+/// The index after the item that begins here with its attributes, past its semicolon or closing brace.
 fn end_of_item(tokens: &[Token], begin: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(begin) {

@@ -1,4 +1,4 @@
-//! Agents of the agent client protocol: what their recordings say, and what counts.
+//! Agents that speak the agent client protocol (ACP): how their recordings are read, and what counts.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup};
@@ -166,7 +166,7 @@ fn a_known_session_is_resumed_or_loaded_by_what_the_agent_can() {
         let fold = folded(&known, &opened).0;
         let said: Value = serde_json::from_slice(&fold.say(3, &prompt(1, 1, "x")).unwrap().bytes).unwrap();
         assert_eq!(said["params"]["sessionId"], if step == 2 { "s-9" } else { "s-0" });
-        // The message is the trace, its delivery the span.
+        // The trace is that of the message, the span that of its delivery.
         let trace = "00-00000000000000000000000000000001-0000000000000001-01";
         assert_eq!(said["params"]["_meta"]["traceparent"], trace);
     }
@@ -248,7 +248,7 @@ fn done_is_only_an_end_turn_with_proof_of_work() {
         (vec![end(&json!({ "stopReason": "later" }))], "failed (Other: it stopped: later) 1"),
         (vec![end(&json!(null))], "failed (Other: it ended the turn, and did not say how) 1"),
         (vec![end(&json!({ "stopReason": "cancelled" }))], "cancelled unasked 1"),
-        // The answer is the last message; a tool ends one that has no id.
+        // The answer is the last message; a tool call ends one that has no id.
         (
             vec![chunk("a", None), chunk("b", None), tool, chunk("c", None), chunk("d", None), end(&done)],
             "done 1 \"cd\"",

@@ -1,4 +1,4 @@
-//! Codex: what its recordings say, and what is said to it.
+//! Codex: how its recordings are read, and what pinfold sends it.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, each, ends, folded, observed, prompt, setup, short};
@@ -365,7 +365,7 @@ fn the_handshake_opens_a_thread_or_resumes_the_one_that_is_known() {
         &anew.said(Label::Handshake(3)).line(answer(3, &json!({ "thread": { "id": "t-2" } }))),
     ));
     assert_eq!(told.last().unwrap(), "session t-2 after t-1");
-    // Without a thread, messages fail with the reason for that.
+    // Without a thread, messages fail with the reason why there is none.
     let broken = failed("no")
         .prompt(1, 1)
         .line(json!({ "id": 3, "error": { "message": "thread not found" } }).to_string());

@@ -1,6 +1,6 @@
 //! Pseudo-random numbers that are the same everywhere.
 
-/// splitmix64.
+/// The splitmix64 generator, with its state.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

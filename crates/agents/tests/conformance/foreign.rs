@@ -24,7 +24,7 @@ fn said(line: &Recorded, story: &Story) -> Label {
     }
 }
 
-/// A recording as a story, and its lines in short.
+/// A recording as a story, with its lines shortened.
 fn told(recording: &Recording) -> (Story, Vec<String>) {
     let (mut story, mut lines) = (Story::beginning(recording.began()), vec!["begin".to_owned()]);
     for line in &recording.lines {

@@ -1,4 +1,4 @@
-//! Tapes made by hand, and the checks that every one of them must pass.
+//! Hand-made tapes, and the checks that each of them must pass.
 
 use crate::dice::Dice;
 use pinfold_agents::{
@@ -12,7 +12,7 @@ pub(crate) const RUN: RunNumber = RunNumber(3);
 const ENTRY_HEAD: u64 = 40;
 const SEGMENT_HEAD: u64 = 32;
 
-/// One thing that a fold is told.
+/// One thing that a fold is given.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Taped(Taped),
@@ -21,7 +21,7 @@ pub(crate) enum Step {
     LetGo(Delivery),
 }
 
-/// An entry with its bytes.
+/// A tape entry with its bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Taped {
     position: u64,

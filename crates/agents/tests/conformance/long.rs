@@ -69,7 +69,7 @@ fn a_line_without_an_end_is_told_of_as_soon_as_it_is_too_long_and_is_not_kept() 
 #[test]
 fn a_long_answer_in_pieces_is_told_in_parts_and_the_cursor_stays_small() {
     let setup = setup(Protocol::Scripted);
-    // A character that takes six bytes in JSON.
+    // This character takes six bytes in JSON.
     let text = "\\u0001".repeat(20_000);
     let piece = format!(r#"{{"type":"text","text":"{text}"}}"#);
     let story = (0..60).fold(greeted(), |story, _| story.line(&piece)).line(r#"{"type":"ended","id":2}"#);

@@ -1,4 +1,4 @@
-//! pi: what its recordings say, and what counts.
+//! pi: how its recordings are read, and what counts.
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup};

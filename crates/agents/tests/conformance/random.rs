@@ -39,7 +39,7 @@ const WORDS: [&str; 30] = [
     "",
 ];
 
-/// Words of Claude Code. The ids are those of deliveries that are said.
+/// Lines of Claude Code. The ids are those of deliveries that were sent.
 const CLAUDE: [&str; 34] = [
     r#"{"type":"control_response","response":{"subtype":"success","request_id":"pinfold-1"}}"#,
     r#"{"type":"control_response","response":{"subtype":"error","request_id":"pinfold-2","error":"no"}}"#,

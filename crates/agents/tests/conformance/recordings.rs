@@ -54,7 +54,7 @@ pub(crate) fn recorded(agent: &str, case: &str) -> Recording {
     read(agent, &folder().join(agent).join(case).with_extension("jsonl"))
 }
 
-/// All recordings, in the order of their names.
+/// All recordings, sorted by name.
 pub(crate) fn all() -> impl Iterator<Item = Recording> {
     let agents = sorted(&folder()).into_iter();
     agents.flat_map(|agent| {

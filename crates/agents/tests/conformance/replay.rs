@@ -7,15 +7,15 @@ use pinfold_agents::{Fold, Intent, Label, Observation, Reply, Setup, Verdict};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How the lines of a protocol are recognised.
+/// How to recognise the lines of a protocol.
 pub(crate) struct Tongue {
     /// Reduces a line of ours to what is compared.
     pub(crate) same: fn(&mut Value),
     /// The text of a prompt.
     pub(crate) prompt: fn(&Value) -> Option<&str>,
-    /// What only a recording says.
+    /// The label of a line that only a recording has.
     pub(crate) unsaid: fn(&Fold, &Value) -> Option<Label>,
-    /// The answer to the check after a turn that failed, for protocols that have one.
+    /// The answer to the check after a failed turn, for protocols that have one.
     pub(crate) checked: Option<fn(u64) -> String>,
     pub(crate) in_short: fn(&Value) -> String,
 }

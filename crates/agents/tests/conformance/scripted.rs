@@ -82,7 +82,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
             &[r#"{"type":"began"}"#, r#"{"type":"text","text":"a"}"#, r#"{"type":"ended"}"#],
             &["began own", "done own \"a\""],
         ),
-        // A result without work completes a command of the agent's that it names, and nothing else.
+        // A result without work completes a command of the agent's own if it names it, and nothing else.
         (&[r#"{"type":"ended","id":2,"turns":0,"local":true}"#], &["taken 7", "done 7"]),
         (
             &[r#"{"type":"ended","turns":0,"local":true}"#, r#"{"type":"ended","id":2,"turns":0}"#],
@@ -93,7 +93,7 @@ fn a_turn_is_proved_begun_and_ended_once_by_its_own_name() {
             &["taken 7", "failed (Server: 503) 7"],
         ),
         (&[r#"{"type":"ended","id":2,"how":"cancelled"}"#], &["taken 7", "cancelled unasked 7"]),
-        // The answer is what came in pieces, unless the end has one.
+        // The answer is made of the pieces, unless the end has one.
         (
             &[r#"{"type":"text","text":"a"}"#, r#"{"type":"text","text":"b"}"#, r#"{"type":"ended","id":2}"#],
             &["taken 7", "done 7 \"ab\""],
@@ -149,7 +149,7 @@ fn a_request_is_open_until_it_is_answered_taken_back_or_its_turn_ends() {
             vec!["asks r1 Permission rm a1", "withdrawn r1"],
         ),
         (
-            // Codex takes it back after the end of the turn, which ended it already.
+            // Codex withdraws it after the end of the turn, which has already ended it.
             asked.clone().line(r#"{"type":"ended","id":2}"#).line(r#"{"type":"takes_back","request":"a1"}"#),
             vec!["asks r1 Permission rm a1", "taken 7", "withdrawn r1", "done 7"],
         ),

@@ -240,7 +240,7 @@ fn a_message_that_was_swallowed_fails_when_the_agent_is_idle_and_not_before() {
     assert_eq!(after(&done), ["taken 1", "done 1 for 0+0 in all"]);
     let cancelled = prompted().said(Label::Interrupt).line(lifecycle(1, "cancelled")).line(IDLE);
     assert_eq!(after(&cancelled), ["taken 1", "interrupted 1"]);
-    // The last turn's idle comes after the next message was said.
+    // The idle state of the last turn arrives after the next message was sent.
     assert_eq!(after(&prompted().line(IDLE).line(lifecycle(1, "queued"))), ["taken 1"]);
 }
 

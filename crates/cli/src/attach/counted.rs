@@ -1,6 +1,6 @@
-//! Our connection with the daemon: it is what counts us as attached, for as long as it is open.
+//! Our connection with the daemon. While it is open, the daemon counts us as attached.
 //!
-//! When the daemon dies it is looked for again and again, and the next one counts us from then on.
+//! When the daemon dies we keep looking for the next one, which then counts us again.
 
 use crate::output::{Failure, Kind};
 use crate::signals::Signals;
@@ -15,26 +15,26 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// A daemon that has gone is looked for again after this: until the next one listens there is nobody to tell of it.
+/// How long to wait before looking again for a daemon that has gone: nothing announces that the next one listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
-/// What the daemon says, as it comes.
+/// The daemon's messages on an attach connection, as they arrive.
 pub(super) struct Counted {
     lines: Receiver<Result<News, Failure>>,
     /// Readable when there is something in `lines`.
     woken: OwnedFd,
 }
 
-/// One thing that came.
+/// One thing that arrived.
 pub(super) enum News {
     Line(AttachLine),
     Output(LogLine),
-    /// We are asked to end.
+    /// A signal asked us to end.
     Signal,
 }
 
 impl Counted {
-    /// Asks the daemon; a refusal is an error here, what follows comes as news.
+    /// Sends the request. A refusal is an error here; everything after it arrives as news.
     pub(super) fn begin(client: Client, session: &str, request: &Attach) -> Result<Counted, Failure> {
         let lines = client.lines(&endpoint::Attach::call(session, request))?;
         let again = endpoint::Attach::call(session, &Attach { again: true, ..request.clone() });
@@ -51,7 +51,7 @@ impl Counted {
         Ok(Counted { lines: receiver, woken })
     }
 
-    /// What came, without waiting.
+    /// Returns what has arrived, without waiting.
     pub(super) fn take(&mut self) -> Result<Option<News>, Failure> {
         let mut bytes = [0; 64];
         _ = rustix::io::read(&self.woken, &mut bytes);
@@ -62,12 +62,12 @@ impl Counted {
         }
     }
 
-    /// Readable when something came.
+    /// Readable when something has arrived.
     pub(super) fn woken(&self) -> &OwnedFd {
         &self.woken
     }
 
-    /// How the run ended whose terminal was shown, if the daemon says so in time.
+    /// Returns how the run whose terminal was shown ended, if the daemon says so in time.
     pub(super) fn end_within(&mut self, time: Duration) -> Option<String> {
         let until = Instant::now() + time;
         loop {
@@ -85,7 +85,7 @@ impl Counted {
         }
     }
 
-    /// Waits for the next thing that comes.
+    /// Waits for the next thing to arrive.
     pub(super) fn wait(&mut self, signals: &Signals) -> Result<News, Failure> {
         loop {
             if let Some(news) = self.take()? {
@@ -116,13 +116,13 @@ impl Teller {
         Ok(())
     }
 
-    /// Passes on what comes until the daemon has gone; an error when nobody listens any more.
+    /// Passes on what arrives until the daemon has gone; an error when the receiver is gone.
     fn pass_on(&self, lines: impl Iterator<Item = std::io::Result<String>>) -> Result<(), ()> {
         let mut ready = false;
         for line in lines {
             let line = match line.map_err(ClientError::from) {
                 Ok(line) => line,
-                // Whoever only follows has nothing to show any more; a terminal is its shim's, and stays.
+                // A client that only follows has nothing left to show; a terminal belongs to its shim and stays open.
                 Err(ClientError::Mute(mute)) => {
                     self.tell(Err(mute.into()))?;
                     break;
@@ -140,7 +140,7 @@ impl Teller {
                 self.tell(Ok(News::Output(output)))?;
             }
         }
-        // Before there was a terminal, the daemon's end is the end of it.
+        // If the daemon ends before there was a terminal, the attach ends too.
         if ready {
             return Ok(());
         }
@@ -148,13 +148,13 @@ impl Teller {
         Err(())
     }
 
-    /// Finds the next daemon, for as long as this process lives.
+    /// Reconnects to each next daemon for as long as this process lives.
     fn count_again(&self, client: &Client, call: &Call<endpoint::Attach>) {
         loop {
             std::thread::sleep(LOOK_AGAIN);
             match client.lines(call) {
                 Ok(lines) => lines.map_while(Result::ok).for_each(drop),
-                // The session is gone: nobody counts us any more.
+                // The session is gone, so no daemon counts us any more.
                 Err(ClientError::Refused(_)) => return,
                 Err(
                     ClientError::Down { .. }

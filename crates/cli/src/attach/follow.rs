@@ -1,4 +1,4 @@
-//! A session without a terminal: its output comes line by line, and lines that are typed are its messages.
+//! Attaches to a session without a terminal: prints its output line by line and sends typed lines as messages.
 
 use super::counted::{Counted, News};
 use super::tty::{Borrowed, DETACH};
@@ -11,10 +11,10 @@ use pinfold_api::{Client, endpoint, query};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-/// What one read takes.
+/// Bytes per read.
 const READ: usize = 64 << 10;
 
-/// Follows until somebody detaches.
+/// Follows the session until the user detaches.
 pub(super) fn follow(
     name: &str,
     client: &Client,
@@ -23,7 +23,7 @@ pub(super) fn follow(
     write: bool,
     global: &Global,
 ) -> Result<(), Failure> {
-    // Without a terminal lines come all the same.
+    // Without a terminal, lines arrive all the same.
     let _borrowed = Borrowed::lines().ok();
     if !global.quiet {
         let typed = if write { "lines that you type are sent as messages; " } else { "" };
@@ -55,7 +55,7 @@ pub(super) fn follow(
     }
 }
 
-/// Whoever piped lines into us has no more of them: only the output is followed from now on.
+/// Only follows the output, once the lines piped into us have ended.
 fn until_signal(counted: &mut Counted, signals: &Signals, global: &Global) -> Result<(), Failure> {
     loop {
         match counted.wait(signals)? {
@@ -84,7 +84,7 @@ fn wait(counted: &Counted, signals: &Signals) {
     _ = rustix::event::poll(&mut fds, None);
 }
 
-/// What was typed, if anything was; nothing at all is the end of it.
+/// Returns what was typed, if anything; an empty result means end of input.
 fn keys() -> Option<Vec<u8>> {
     let stdin = rustix::stdio::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -114,11 +114,11 @@ fn send(name: &str, client: &Client, line: &str, global: &Global) -> Result<(), 
 enum Over {
     No,
     Detached,
-    /// No more is typed.
+    /// End of input.
     Ended,
 }
 
-/// Lines put together from what was typed.
+/// Assembles typed bytes into lines.
 #[derive(Debug, Default)]
 struct Typing {
     partial: Vec<u8>,

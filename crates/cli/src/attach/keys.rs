@@ -1,11 +1,11 @@
-//! Finds the key to detach among what is typed.
+//! Finds the detach key among what is typed.
 
 use super::tty::DETACH;
 
-/// Ctrl-] as terminals write it that were asked to report keys exactly.
+/// Ctrl-] as sent by terminals that were asked to report keys exactly.
 const REPORTED: [&[u8]; 3] = [b"\x1b[93;5u", b"\x1b[93;5:1u", b"\x1b[27;5;93~"];
 
-/// What comes before the key to detach, if that was typed.
+/// Returns what was typed before the detach key, if that was typed.
 pub(super) fn before_detach(typed: &[u8]) -> Option<&[u8]> {
     let plain = typed.iter().position(|byte| *byte == DETACH);
     let reported = REPORTED.iter().filter_map(|key| typed.windows(key.len()).position(|part| part == *key));

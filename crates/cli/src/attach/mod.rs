@@ -1,7 +1,7 @@
-//! Joins the terminal of a session, takes a headless one over, or follows it.
+//! Joins a session's terminal, takes over a headless session, or follows it.
 //!
-//! The daemon says where the terminal is and counts us; keys and screens go to the shim directly, so that the
-//! terminal stays open over the daemon's death.
+//! The daemon says where the terminal is and counts us; keys and screens go directly to the shim, so the
+//! terminal stays open when the daemon dies.
 
 mod counted;
 mod follow;
@@ -22,22 +22,22 @@ use pinfold_shim::attach::Seat;
 use pinfold_terminal::Allow;
 use std::io::{IsTerminal, Write};
 
-/// How somebody wants to attach.
+/// What to attach to, and how.
 pub(crate) struct Wish<'a> {
     pub(crate) session: &'a str,
-    /// Without waiting for the turn under way.
+    /// Does not wait for the turn under way.
     pub(crate) now: bool,
     pub(crate) read_only: bool,
     pub(crate) seat: Seat,
 }
 
-/// Attaches until somebody detaches or it ends.
+/// Attaches until the user detaches or the session ends.
 pub(crate) fn attach(attach: &Wish<'_>, daemon: &Daemon) -> Result<(), Failure> {
     let global = &daemon.global;
     let home = home::home(global)?;
     refuse_own(attach.session, &home)?;
     let client = daemon.client()?;
-    // Before any thread is started: all of them shall leave these signals to us.
+    // Before any thread is started, so that all of them leave these signals to us.
     let signals = signals::take().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let size = tty::size();
     let request = Request {
@@ -69,13 +69,13 @@ pub(crate) fn attach(attach: &Wish<'_>, daemon: &Daemon) -> Result<(), Failure> 
                 return Err((*body).into());
             }
             News::Line(AttachLine::Counted {} | AttachLine::Ended { .. }) | News::Output(_) => {}
-            // Asked to end before anything was shown: the request goes with the connection.
+            // Asked to end before anything was shown: the request ends with the connection.
             News::Signal => return Err(Failure::new(Kind::Failed, "interrupted while waiting")),
         }
     }
 }
 
-/// What the program may do to our terminal. A file that cannot be read allows no more than usual.
+/// What the program may do to our terminal. If the configuration cannot be read, the defaults apply.
 fn allowed(home: &Home, global: &Global) -> Allow {
     match pinfold_daemon::config::load(&home.config) {
         Ok(config) => config.attach(),
@@ -88,7 +88,7 @@ fn allowed(home: &Home, global: &Global) -> Allow {
     }
 }
 
-/// A terminal that shows itself would never come to rest.
+/// Refuses to attach a session to its own terminal: a terminal that shows itself would never come to rest.
 fn refuse_own(session: &str, home: &Home) -> Result<(), Failure> {
     let named = std::env::var("PINFOLD_SESSION").is_ok_and(|own| own == session);
     if named && inside::is_inside_of(home) {
@@ -97,7 +97,7 @@ fn refuse_own(session: &str, home: &Home) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is waited for, in one line that changes.
+/// What attach is waiting for, as one line on stderr that is rewritten.
 struct Countdown {
     shown: bool,
     quiet: bool,

@@ -1,4 +1,4 @@
-//! The terminal of a session in ours: keys to its shim, its screen to us.
+//! Shows a session's terminal in ours: keys go to its shim, its screen comes to us.
 
 use super::counted::Counted;
 use super::keys::before_detach;
@@ -18,15 +18,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What one read takes.
+/// Bytes per read.
 const READ: usize = 64 << 10;
-/// The shim tells the end of a run first; a daemon that lives tells how it ended within this.
+/// The shim reports the end of a run first; a living daemon says how it ended within this time.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
-/// A terminal answers within this, and then it is asked no more.
+/// How long our terminal may take to answer a query; after that no answer is expected.
 const LATE: Duration = Duration::from_millis(50);
 
-/// Where a terminal is.
+/// Where a session's terminal is, and how to show it.
 pub(super) struct Place<'a> {
     pub(super) name: &'a str,
     pub(super) socket: &'a Path,
@@ -35,7 +35,7 @@ pub(super) struct Place<'a> {
     pub(super) allow: Allow,
 }
 
-/// Why it is over.
+/// Why the terminal is no longer shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Detached,
@@ -43,11 +43,11 @@ enum Over {
     Ended,
     /// The shim has gone without a word.
     Lost,
-    /// A signal, or our terminal has gone.
+    /// We got a signal, or our own terminal has gone.
     Asked,
 }
 
-/// Shows the terminal until somebody detaches or it ends.
+/// Shows the terminal until the user detaches or the run ends.
 pub(super) fn show(
     place: &Place<'_>,
     seat: Seat,
@@ -123,9 +123,9 @@ struct Showing {
     keyboard: Keyboard,
     watches: bool,
     filter: Filter,
-    /// What has passed the filter and is to be written.
+    /// Bytes that passed the filter and are still to be written.
     passed: Vec<u8>,
-    /// When our terminal was asked something last.
+    /// When our terminal was last sent a query.
     asked: Option<Instant>,
 }
 
@@ -144,7 +144,7 @@ impl Showing {
                 Err(_) => return Over::Asked,
             }
             let [shown, keys, signalled] = fds.map(|fd| !fd.revents().is_empty());
-            // A new size comes before the keys that were typed behind it.
+            // A new size goes to the shim before the keys typed after it.
             let over = None
                 .or_else(|| if signalled { self.signals(signals) } else { None })
                 .or_else(|| if shown { self.screen() } else { None })
@@ -161,7 +161,7 @@ impl Showing {
         self.stream.write_all(&frame)
     }
 
-    /// Puts what came on our screen.
+    /// Writes what has arrived to our screen.
     fn screen(&mut self) -> Option<Over> {
         match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(self.decoder.room())) {
             Ok(0) | Err(Errno::CONNRESET) => return Some(Over::Lost),
@@ -196,7 +196,7 @@ impl Showing {
         if out.flush().is_ok() { None } else { Some(Over::Asked) }
     }
 
-    /// What our terminal answers now is not for the shell that comes next.
+    /// Discards late answers of our terminal, which would otherwise reach the shell that comes next.
     fn drop_late_answers(&self) {
         let mut answer = [0; 1024];
         while let Some(left) = self.asked.and_then(|asked| LATE.checked_sub(asked.elapsed())) {
@@ -228,10 +228,10 @@ impl Showing {
         over
     }
 
-    /// Somebody else types: that is said where it is noticed, on the last line.
+    /// Whether our keys may go to the session. If another client has the keyboard, says so on the last line.
     fn may_type(&mut self, typed: &[u8]) -> bool {
         let Keyboard::Others(pid) = self.keyboard else { return !self.watches };
-        // What begins so is our terminal's answer to a question of the program's, or a mouse.
+        // Input that begins like this is a mouse event or our terminal's answer to a query from the program.
         if !self.watches && !typed.starts_with(b"\x1b") && !typed.is_empty() {
             let mut out = std::io::stdout();
             // A process of another pid namespace has no number here.

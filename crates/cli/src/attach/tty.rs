@@ -1,10 +1,10 @@
-//! The terminal that we were started in: given back as it was, however we end.
+//! The terminal we were started in; it is restored however we end.
 
 use pinfold_shim::Size;
 use rustix::termios::{OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{IsTerminal, Write};
 
-/// Ctrl-].
+/// Ctrl-], the detach key.
 pub(super) const DETACH: u8 = 0x1d;
 
 /// The size of our terminal, if there is one.
@@ -14,25 +14,25 @@ pub(super) fn size() -> Option<Size> {
     Some(Size::new(size.ws_row, size.ws_col))
 }
 
-/// Whether keys and screen are both a terminal.
+/// Whether both stdin and stdout are a terminal.
 pub(super) fn is_whole() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Our terminal while somebody else uses it; dropping this gives it back.
+/// Our terminal while a session uses it. Dropping this restores it.
 pub(super) struct Borrowed {
     before: Termios,
     screen: bool,
 }
 
 impl Borrowed {
-    /// Every key comes as it is typed, and nothing is changed on the way to the screen.
+    /// Raw mode: every key arrives as it is typed, and output is not changed on the way to the screen.
     pub(super) fn raw(rows: u16) -> rustix::io::Result<Borrowed> {
         let before = tcgetattr(rustix::stdio::stdin())?;
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
-        // What is on the screen goes to the scrollback, where it can be found again.
+        // What is on the screen is scrolled into the scrollback, where the user can find it again.
         let mut out = std::io::stdout();
         _ = out.write_all(b"\x1b[9999;1H");
         _ = out.write_all(&vec![b'\n'; usize::from(rows)]);
@@ -40,7 +40,7 @@ impl Borrowed {
         Ok(Borrowed { before, screen: true })
     }
 
-    /// Lines come as usual; the key to detach ends one too.
+    /// Line mode as usual, except that the detach key also ends a line.
     pub(super) fn lines() -> rustix::io::Result<Borrowed> {
         let before = tcgetattr(rustix::stdio::stdin())?;
         let mut lines = before.clone();
@@ -58,7 +58,7 @@ impl Drop for Borrowed {
             _ = out.write_all(b"\r\n");
             _ = out.flush();
         }
-        // What was typed for the session is not for the shell.
+        // Flush: keys typed for the session are not for the shell.
         _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.before);
     }
 }

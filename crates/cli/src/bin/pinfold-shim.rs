@@ -1,7 +1,7 @@
 //! The command `pinfold-shim`: started by a daemon, never by hand.
 //!
-//! It is built here so that one `cargo install` brings both programs. Everything in it is the crate `pinfold-shim`:
-//! nothing else of this package is linked.
+//! It is built here so that one `cargo install` installs both programs. All of its code is in the crate
+//! `pinfold-shim`; nothing else of this package is linked.
 
 fn main() -> std::process::ExitCode {
     pinfold_shim::process::main()

@@ -1,4 +1,4 @@
-//! A daemon to ask: found, or started where none runs, unless that was forbidden.
+//! A daemon to ask: the running one, or a new one unless starting it was forbidden.
 
 use super::find::{Found, at, down, find};
 use super::start::{refuse_inside, start};
@@ -7,7 +7,7 @@ use crate::home;
 use crate::output::Failure;
 use pinfold_api::{Client, ClientError};
 
-/// The daemon that a verb asks. It is looked for when it is asked, so a verb can look at its own words first.
+/// The daemon that a verb asks. It is only looked for when asked, so a verb can check its own arguments first.
 #[derive(Debug, Clone)]
 pub(crate) struct Daemon {
     /// The options that every verb takes.
@@ -15,7 +15,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// A client of the daemon, which answers.
+    /// A client of a daemon that is known to answer.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let home = home::home(&self.global)?;
         match find(&home)? {
@@ -28,7 +28,7 @@ impl Daemon {
         }
     }
 
-    /// Asks at once: whether a daemon answers is seen by its answer.
+    /// Asks without checking first whether a daemon runs; its answer shows that.
     pub(crate) fn at_once<T>(&self, ask: impl Fn(&Client) -> Result<T, ClientError>) -> Result<T, Failure> {
         match ask(&at(&home::home(&self.global)?)) {
             Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(ask(&self.client()?)?),
@@ -36,17 +36,17 @@ impl Daemon {
         }
     }
 
-    /// Asks for what must not be done twice, with [`Client::ask_once`].
+    /// Like [`Daemon::at_once`], for requests that must not be done twice: `ask` uses [`Client::ask_once`].
     pub(crate) fn once<T>(&self, ask: impl Fn(&Client) -> Result<T, ClientError>) -> Result<T, Failure> {
         match ask(&at(&home::home(&self.global)?)) {
-            // Nothing was asked yet.
+            // Nothing was asked yet, so asking again is safe.
             Err(ClientError::Down { .. }) => Ok(ask(&self.client()?)?),
             answer => Ok(answer?),
         }
     }
 }
 
-/// A client of a daemon that runs already, for a verb that does its work without one.
+/// A client of a daemon that already runs, for a verb that does its work without one.
 pub(crate) fn running(global: &Global) -> Result<Client, Failure> {
     Daemon { global: global.never_starting() }.client()
 }

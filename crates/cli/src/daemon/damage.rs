@@ -1,9 +1,10 @@
-//! What a person can do about a home that cannot be used as it is.
+//! What a person can do about a home that is damaged or lost.
 
 use pinfold_daemon::StartError;
 use pinfold_store::{Damage, OpenError};
 
-/// The next step, for each way in which a database can be lost or damaged. Nothing was changed in any of them.
+/// The next step for each way in which a database can be lost or damaged. The daemon has changed nothing in
+/// any of these cases.
 pub(crate) fn hint(error: &StartError) -> String {
     let backup = "`pinfold restore-backup FILE` puts a backup back";
     if let StartError::Store(OpenError::TooNew { .. }) = error {

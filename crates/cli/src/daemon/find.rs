@@ -1,4 +1,4 @@
-//! Finds the daemon of a home. The kernel says whether there is one: its lock is held.
+//! Finds the daemon of a home. The kernel knows whether there is one: its lock is held.
 
 use crate::output::{Failure, Kind};
 use pinfold_api::place::Squatter;
@@ -6,28 +6,28 @@ use pinfold_api::{Client, ClientError, Mute, place};
 use pinfold_daemon::Home;
 use std::time::{Duration, Instant};
 
-/// A daemon that has the home answers within this, or is mute.
+/// A daemon that has the home answers within this time, or counts as mute.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// Whoever has the lock and does not answer within this is looked at.
+/// A lock holder that has not answered after this time is checked for being a daemon at all.
 const LOOKED_AT_AFTER: Duration = Duration::from_millis(300);
-/// A daemon that is starting is asked again after this: before it listens it can tell nobody.
+/// How soon a starting daemon is asked again: before it listens it cannot announce itself.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A client of a home's daemon, wherever that is. Nothing is asked yet.
+/// A client of a home's daemon, wherever its socket is. Sends nothing yet.
 pub(crate) fn at(home: &Home) -> Client {
     Client::of_home(&home.state, home.socket())
 }
 
-/// What was found of a home's daemon.
+/// Whether a home has a daemon.
 pub(crate) enum Found {
-    /// It answers.
+    /// The daemon answers.
     Up(Client),
     /// The kernel says that there is none.
     Down,
 }
 
-/// Looks for the daemon of a home. Its lock says whether there is one, whatever its socket says; one that is there
-/// and does not answer is a failure.
+/// Looks for the daemon of a home. Its lock says whether there is one, whatever its socket says; a daemon
+/// that is there but does not answer is a failure.
 pub(crate) fn find(home: &Home) -> Result<Found, Failure> {
     let begun = Instant::now();
     let until = begun + ANSWERS_WITHIN;
@@ -40,7 +40,7 @@ pub(crate) fn find(home: &Home) -> Result<Found, Failure> {
             Err(error @ ClientError::Stranger { .. }) => return Err(error.into()),
             Err(ClientError::Down { .. } | ClientError::Broken(_)) => {}
         }
-        // It starts, or its socket was removed and it makes another.
+        // The daemon is starting, or its socket was removed and it is making another.
         match place::is_held(&home.state) {
             false => return Ok(Found::Down),
             true if !looked && begun.elapsed() >= LOOKED_AT_AFTER => {
@@ -53,7 +53,7 @@ pub(crate) fn find(home: &Home) -> Result<Found, Failure> {
     }
 }
 
-/// A lock that is held proves that somebody has it, not that it is a daemon.
+/// A held lock proves that some process has it, not that the process is a daemon.
 pub(super) fn refuse_squatter(home: &Home) -> Result<(), Failure> {
     let Some(Squatter { pid, command }) = place::squatter(&home.state) else { return Ok(()) };
     let lock = home.daemon_lock();
@@ -62,12 +62,12 @@ pub(super) fn refuse_squatter(home: &Home) -> Result<(), Failure> {
         .hint(format!("no daemon can start meanwhile; `kill {pid}` ends it, if it is yours to end")))
 }
 
-/// What is said of a daemon that has the home and does not answer.
+/// The error for a daemon that has the home but does not answer.
 pub(crate) fn mute(home: &Home) -> Mute {
     Mute { pid: place::holder(&home.state), socket: home.socket() }
 }
 
-/// What is said where there is none.
+/// The error for a home without a daemon.
 pub(super) fn down(home: &Home) -> Failure {
     let message = format!("no daemon of {} runs", home.state.display());
     Failure::new(Kind::Unavailable, message)

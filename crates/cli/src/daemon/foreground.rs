@@ -1,4 +1,4 @@
-//! The daemon in this process, and what keeps one from starting.
+//! Runs the daemon in this process, and says what keeps one from starting.
 
 use super::damage;
 use super::start::refuse_inside;
@@ -11,17 +11,17 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// The word that makes this program a shim, where the small one is not beside it.
+/// The argument that makes this program a shim, for when the small shim is not installed beside it.
 pub(crate) const SHIM: &str = "__shim";
 
 /// Runs the daemon in this process.
 pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
-    // Files and locks of whoever started it would stay open for as long as it lives.
+    // Files and locks inherited from the caller would otherwise stay open for as long as the daemon lives.
     pinfold_kernel::own::close_inherited();
     let home = home::home(global)?;
     refuse_inside(&home)?;
     if detached {
-        // Fails only for a process that leads a group, which a spawned one does not.
+        // Fails only for a process group leader, which a spawned process is not.
         _ = rustix::process::setsid();
     }
     let umask = Some(rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode());
@@ -36,14 +36,14 @@ pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
     pinfold_daemon::run(Options { home, shim, umask, log }, up).map_err(|error| start_failure(&error))
 }
 
-/// Whoever waits for our word must not wait for our end.
+/// Closes stdout, so that a caller reading our first line does not wait for our end.
 fn close_stdout() {
     if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
         _ = rustix::stdio::dup2_stdout(&null);
     }
 }
 
-/// The small shim beside this program, or this program as shim.
+/// The small shim beside this program, or this program as a shim.
 pub(crate) fn shim_program() -> std::io::Result<(PathBuf, Vec<OsString>)> {
     let own = std::env::current_exe()?;
     let small = own.parent().unwrap_or(Path::new("/")).join("pinfold-shim");

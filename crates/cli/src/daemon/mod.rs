@@ -1,4 +1,4 @@
-//! The daemon of a home: found, started where that is wanted, or run in this process.
+//! The daemon of a home: found, started, or run in this process.
 
 mod client;
 mod damage;

@@ -1,4 +1,4 @@
-//! Starts the daemon of a home, as a process that leaves everything of ours behind.
+//! Starts the daemon of a home as a process that inherits nothing from us.
 
 use super::find::{Found, at, down, find, refuse_squatter};
 use crate::global::Global;
@@ -15,10 +15,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Daemons that come and go before they answer are tried again for so long.
+/// How long to keep trying while daemons come and go before they answer.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// A daemon that an agent started would be part of the agent's tree, and end with it.
+/// Refuses to start a daemon inside a run: it would be part of the agent's tree and end with it.
 pub(super) fn refuse_inside(home: &Home) -> Result<(), Failure> {
     if !inside::is_inside() {
         return Ok(());
@@ -26,7 +26,8 @@ pub(super) fn refuse_inside(home: &Home) -> Result<(), Failure> {
     Err(down(home).hint("inside a run no daemon is started; `pinfold up` outside of it does"))
 }
 
-/// Starts the daemon and returns when it answers. When several try, one of them is it and all return.
+/// Starts the daemon and returns when it answers. If several processes try, one becomes the daemon and all of
+/// them return.
 pub(super) fn start(home: &Home, global: &Global) -> Result<Client, Failure> {
     let until = Instant::now() + GIVE_UP;
     while Instant::now() < until {
@@ -43,7 +44,7 @@ pub(super) fn start(home: &Home, global: &Global) -> Result<Client, Failure> {
 
 enum Started {
     Up,
-    /// Another one was faster.
+    /// Another daemon was faster.
     Another,
 }
 
@@ -54,11 +55,11 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     if global.home.is_some() {
         command.arg("--home").arg(&home.state);
     }
-    // What keeps it from starting comes back as an object: its log may be what cannot be written.
+    // What keeps it from starting comes back as JSON, because its log may be what cannot be written.
     command.args(["--json", "up", "--foreground", "--detached"]).current_dir("/");
-    // What it has in its environment, every agent can read, for as long as it lives.
+    // Every agent can read the daemon's environment for as long as the daemon lives.
     command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_the_daemons(name)));
-    // It runs in another directory: what is relative is the caller's.
+    // The daemon runs in another directory, and relative paths are the caller's.
     command.envs(home::named()?);
     let log = open_log(home).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
@@ -77,8 +78,8 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     Err(did_not_start(home, &said, status))
 }
 
-/// The variables that a daemon keeps from whoever started it: what says where things are, and our own. Not those of a
-/// run: whoever starts it may be part of one, the daemon is not.
+/// Whether the daemon keeps a variable of its caller: those that say where things are, and our own. Not those
+/// of a run: the caller may be part of one, the daemon is not.
 fn is_the_daemons(name: &OsStr) -> bool {
     const OF_A_RUN: [&str; 5] =
         ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_FENCE", "PINFOLD_SOCKET", LOCK_RUNS_VARIABLE];

@@ -1,11 +1,11 @@
-//! A memory limit beside what the kernel allows.
+//! Compares a memory limit with what the kernel allows.
 
 use crate::global::Global;
 use crate::output::{Failure, talk};
 use pinfold_api::{Client, endpoint, units};
 use pinfold_core::words;
 
-/// A limit that the kernel will not let the session reach is no limit: that is said, not refused.
+/// Warns of a limit that the kernel will not let the session reach. It is not refused.
 pub(crate) fn warn_of_ceiling(client: &Client, memory: Option<&str>, global: &Global) -> Result<(), Failure> {
     let Some(limit) = memory.and_then(|memory| units::size(memory).ok()).filter(|_| !global.quiet) else {
         return Ok(());
@@ -18,7 +18,7 @@ pub(crate) fn warn_of_ceiling(client: &Client, memory: Option<&str>, global: &Gl
     Ok(())
 }
 
-/// What is said of a limit above four fifths of what the kernel allows everything around the daemon.
+/// The warning for a limit above four fifths of what the kernel allows for everything around the daemon.
 fn too_high(limit: u64, ceiling: u64) -> Option<String> {
     let most = ceiling / 5 * 4;
     (limit > most).then(|| {

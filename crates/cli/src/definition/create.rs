@@ -1,4 +1,4 @@
-//! Makes a session; one that was given no name takes the first that is free.
+//! Creates a session; one without a name gets the first free one.
 
 use super::names::made;
 use crate::output::Kind;
@@ -6,7 +6,7 @@ use pinfold_api::object::Session;
 use pinfold_api::request::NewSession;
 use pinfold_api::{Client, ClientError, ErrorBody, ErrorKind, endpoint};
 
-/// Makes it, by its name where it is `named`.
+/// Creates the session, under exactly the requested name if it is `named`.
 pub(crate) fn create(client: &Client, request: &mut NewSession, named: bool) -> Result<Session, ClientError> {
     if named {
         return client.ask(&endpoint::New::call(request));

@@ -1,4 +1,4 @@
-//! The variables that a session is given: `--env K=V`, `--env K`, `--env-file F`.
+//! The variables given to a session: `--env K=V`, `--env K`, `--env-file F`.
 
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
@@ -8,10 +8,10 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// More than any list of variables has.
+/// More than any list of variables needs.
 const LARGEST: u64 = 1 << 20;
 
-/// What files and words give; the later one counts, and a word counts before a file.
+/// The variables from files and `--env`. Later ones win, and `--env` wins over files.
 pub(super) fn given(
     files: &[PathBuf],
     words: &[String],
@@ -27,11 +27,11 @@ pub(super) fn given(
     Ok(Some(all).filter(|all| !all.is_empty()))
 }
 
-/// `K=V` sets a variable, `K` takes it from here.
+/// `K=V` sets a variable; `K` takes it from our environment.
 fn variable(word: &str) -> Result<(String, String), Failure> {
     let name = word.split('=').next().unwrap_or_default();
     if name.contains(char::is_whitespace) {
-        // What stands behind a `=` may be a secret, and is not repeated.
+        // The part after a `=` may be a secret and is not repeated.
         return Err(Failure::new(Kind::Usage, format!("`{name}` is not the name of a variable"))
             .hint("NAME=VALUE, without spaces around the `=`, and without `export`"));
     }
@@ -46,7 +46,7 @@ fn variable(word: &str) -> Result<(String, String), Failure> {
     }
 }
 
-/// The lines of a file. What others may read is not where a secret belongs: that is said.
+/// The variables in a file. Warns if others can read it: a secret does not belong there.
 fn from_file(path: &Path, global: &Global) -> Result<BTreeMap<String, String>, Failure> {
     let bad = |problem: &dyn std::fmt::Display| {
         Failure::new(Kind::BadConfig, format!("{}: {problem}", path.display()))
@@ -68,7 +68,7 @@ fn from_file(path: &Path, global: &Global) -> Result<BTreeMap<String, String>, F
     parse(&text).map_err(|(line, failure)| bad(&format!("line {line}: {failure}")))
 }
 
-/// A variable a line, as `--env` has it; empty lines and those that begin with `#` are left out. Nothing is unquoted.
+/// One variable per line, as with `--env`. Skips empty lines and those that begin with `#`. Nothing is unquoted.
 fn parse(text: &str) -> Result<BTreeMap<String, String>, (usize, Failure)> {
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line));
     let meant = lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));

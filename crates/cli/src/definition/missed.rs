@@ -1,5 +1,5 @@
-//! What an agent probably needs and is not given: keys, agents of ssh, proxies, virtual environments. It is said, since
-//! an agent without its key only asks for a login, and nobody knows why.
+//! Warns of variables that an agent probably needs and is not given: keys, ssh agents, proxies, virtual
+//! environments. Without its key an agent only asks for a login, and the reason is hard to find.
 
 use crate::global::Global;
 use crate::home;
@@ -10,7 +10,7 @@ use pinfold_daemon::preset::Preset;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What agents and the programs that they start have a use for, whichever they are.
+/// Variables that any agent, or a program it starts, can use.
 const GENERAL: [&str; 12] = [
     "SSH_AUTH_SOCK",
     "HTTP_PROXY",
@@ -26,19 +26,19 @@ const GENERAL: [&str; 12] = [
     "NVM_DIR",
 ];
 
-/// Programs that run an agent's own: which one that is cannot be seen.
+/// Programs that may run an agent, without showing which one.
 const RUNNERS: [&str; 16] = [
     "sh", "bash", "zsh", "fish", "env", "python", "python3", "node", "npx", "npm", "pnpm", "bun", "bunx",
     "deno", "uv", "uvx",
 ];
 
-/// Ends of files that are run by one of them.
+/// File extensions of scripts, which such programs run.
 const SCRIPTS: [&str; 6] = [".py", ".js", ".mjs", ".ts", ".sh", ".rb"];
 
-/// More names than this are a list that nobody reads.
+/// A longer list of names would not be read.
 const SHOWN: usize = 8;
 
-/// Says which variables of the caller are not passed on although agents of this kind need them.
+/// Names the caller's variables that are not passed on although agents of this kind need them.
 pub(crate) fn say_missed(request: &NewSession, global: &Global) {
     if global.quiet {
         return;
@@ -60,7 +60,7 @@ pub(crate) fn say_missed(request: &NewSession, global: &Global) {
     }
 }
 
-/// Those names, in their order.
+/// The names of those variables, sorted.
 fn missed(request: &NewSession, config: &Config, here: &BTreeSet<String>) -> Vec<String> {
     let given = |name: &str| {
         let taken = request.env.as_ref().is_some_and(|env| env.contains_key(name));
@@ -71,10 +71,10 @@ fn missed(request: &NewSession, config: &Config, here: &BTreeSet<String>) -> Vec
     all.filter(|name| GENERAL.contains(&name.as_str()) || needs(name)).cloned().collect()
 }
 
-/// Whether a variable of this name is needed.
+/// Whether agents of a kind need the variable of this name.
 type Needs<'a> = Box<dyn Fn(&str) -> bool + 'a>;
 
-/// What else agents of this kind need; nothing where the program is no agent that is known.
+/// What else agents of this kind need; `None` if the program is not a known agent.
 fn needs<'a>(request: &NewSession, config: &'a Config) -> Option<Needs<'a>> {
     let agent = request.agent.as_deref().filter(|agent| *agent != "command");
     let program = request.command.iter().flatten().next().map(|program| base(program));
@@ -89,7 +89,7 @@ fn needs<'a>(request: &NewSession, config: &'a Config) -> Option<Needs<'a>> {
     })
 }
 
-/// The agent of this name, or one whose program is called so.
+/// The preset of this name, or the one whose program has this name.
 fn preset_of(config: &Config, kind: &str) -> Option<Preset> {
     let runs = |preset: &Preset| preset.command.iter().flatten().next().is_some_and(|own| base(own) == kind);
     config.preset(kind).or_else(|| config.presets().map(|(_, preset)| preset).find(runs))
@@ -99,7 +99,7 @@ fn is_key(name: &str) -> bool {
     ["_API_KEY", "_TOKEN", "_BASE_URL"].iter().any(|end| name.ends_with(end))
 }
 
-/// What a program is called, wherever it is.
+/// The file name of a program.
 fn base(program: &str) -> String {
     Path::new(program).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! What a session is: the options of `new`, `set` and `run`, and the request that they make.
+//! The definition of a session: the options of `new`, `set` and `run`, and the request made of them.
 
 mod ceiling;
 mod create;

@@ -1,11 +1,11 @@
-//! A name for a session that was given none: of its directory, then of its agent, then with a number.
+//! Names for a session without one: from its directory, then with its agent, then with a number.
 
-/// No name is longer.
+/// The longest allowed name.
 const LONGEST: usize = 64;
-/// So many sessions of one directory and agent are somebody's mistake.
+/// This many sessions of one directory and agent must be a mistake.
 const MOST: usize = 1000;
 
-/// The names to try, in their order: `DIRNAME`, `DIRNAME-AGENT`, `DIRNAME-AGENT-2`, and so on.
+/// The names to try, in order: `DIRNAME`, `DIRNAME-AGENT`, `DIRNAME-AGENT-2`, and so on.
 pub(crate) fn made(dir: &str, agent: &str) -> impl Iterator<Item = String> {
     let dir = fitting(dir.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
     let both = fitting(&format!("{dir}-{agent}"));
@@ -19,7 +19,7 @@ pub(crate) fn made(dir: &str, agent: &str) -> impl Iterator<Item = String> {
     [dir, both].into_iter().chain(numbered)
 }
 
-/// What a name may be made of; the root and what has nothing of it is called `session`.
+/// A text with `-` for what a name may not contain; `session` if nothing is left, as for the root directory.
 fn fitting(text: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let word: String = text.chars().map(|letter| if fits(letter) { letter } else { '-' }).collect();

@@ -73,7 +73,7 @@ pub(crate) struct Definition {
     command: Vec<String>,
 }
 
-/// The request for a session, with what it takes from the caller.
+/// The request for a session, including what it takes from the caller.
 pub(crate) fn request(name: &str, definition: &Definition, global: &Global) -> Result<NewSession, Failure> {
     let own = definition.clone();
     Ok(NewSession {
@@ -101,14 +101,14 @@ pub(crate) fn request(name: &str, definition: &Definition, global: &Global) -> R
     })
 }
 
-/// The same request with what every session takes from the caller.
+/// Adds what every session takes from the caller.
 pub(crate) fn from_here(request: NewSession) -> Result<NewSession, Failure> {
     let (caller_dir, caller_env, caller_umask) = (absolute(".")?, harmless(), umask());
     let (caller_dir, caller_env, caller_umask) = (Some(caller_dir), Some(caller_env), Some(caller_umask));
     Ok(NewSession { caller_dir, caller_env, caller_umask, ..request })
 }
 
-/// The umask can be read only by setting it; this program has one thread.
+/// The umask. It can only be read by setting it; this program has one thread.
 fn umask() -> u32 {
     let own = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     rustix::process::umask(own);
@@ -120,7 +120,7 @@ fn absolute(path: &str) -> Result<String, Failure> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// Harmless variables that a session keeps from whoever made it.
+/// The caller's harmless variables, which a session keeps.
 fn harmless() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))

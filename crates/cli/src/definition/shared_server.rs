@@ -1,17 +1,17 @@
-//! The server that all terminals of Codex share, outside of any session: whoever uses both is told once.
+//! Warns a user of Codex about the server that all its terminals share, outside of any session.
 
 use crate::output::talk;
 use pinfold_kernel::proc;
 use pinfold_kernel::proc::environ;
 use std::path::{Path, PathBuf};
 
-/// The agent that has one.
+/// The only agent with such a server.
 const AGENT: &str = "codex";
 const HINT: &str = "hint: a session has a server of its own, and never uses that one; what is done in those terminals is not a part of it";
-/// How it listens at the place that all terminals of its home know.
+/// The `--listen` addresses at which all terminals of a Codex home find it.
 const SHARED: [&[u8]; 2] = [b"unix://", b"unix://-"];
 
-/// Says that such a server of this user's home runs.
+/// Warns if such a server runs for this user's Codex home.
 pub(crate) fn warn_of_shared_server(agent: Option<&str>, variable: impl Fn(&str) -> Option<String>) {
     let Some(home) = home(variable).filter(|_| agent == Some(AGENT)) else { return };
     if let Some(pid) = proc::pids().unwrap_or_default().into_iter().find(|pid| is_shared(*pid, &home)) {
@@ -23,7 +23,7 @@ pub(crate) fn warn_of_shared_server(agent: Option<&str>, variable: impl Fn(&str)
     }
 }
 
-/// Where Codex keeps its things, for who has these variables.
+/// The Codex home for these variables.
 fn home(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = set("CODEX_HOME").or_else(|| set("HOME").map(|home| home.join(".codex")))?;
@@ -36,13 +36,13 @@ fn is_shared(pid: u32, of: &Path) -> bool {
     listens(&words) && is_codex(pid, &words) && home_of(pid).is_some_and(|home| home == of)
 }
 
-/// Whether a command line is that of a server at the shared place.
+/// Whether a command line is that of a server at the shared address.
 fn listens(words: &[&[u8]]) -> bool {
     let at_shared = |pair: &[&[u8]]| pair[0] == b"--listen" && SHARED.contains(&pair[1]);
     words.contains(&b"app-server".as_slice()) && words.windows(2).any(at_shared)
 }
 
-/// Whether its program is Codex, or the script that is. What it calls itself proves nothing.
+/// Whether the program is Codex or its script. What a process calls itself proves nothing.
 fn is_codex(pid: u32, words: &[&[u8]]) -> bool {
     let is_named = |path: &Path| path.file_stem().is_some_and(|name| name == AGENT);
     let script = words.get(1).and_then(|word| std::str::from_utf8(word).ok());

@@ -1,4 +1,4 @@
-//! What an agent needs of whoever makes a session of it: keys and addresses, by the names that its preset has.
+//! Variables that an agent needs from its caller: keys and addresses, by the names in its preset.
 
 use crate::global::Global;
 use crate::home;
@@ -6,10 +6,10 @@ use pinfold_api::request::NewSession;
 use pinfold_daemon::preset::Preset;
 use std::collections::BTreeMap;
 
-/// Adds the variables that the preset of the agent takes from here; what was given with `--env` counts before them.
+/// Adds the variables that the agent's preset takes from the caller; values given with `--env` win.
 pub(crate) fn take_from_here(request: &mut NewSession, global: &Global) {
     let Some(agent) = &request.agent else { return };
-    // A file that cannot be read is told by the daemon, which needs it too.
+    // The daemon needs the file too, and reports it if it cannot be read.
     let Some(config) =
         home::home(global).ok().and_then(|home| pinfold_daemon::config::load(&home.config).ok())
     else {

@@ -1,7 +1,8 @@
-//! The promises, played with real processes in a home that is thrown away.
+//! Demonstrates pinfold's promises with real processes in a throw-away home.
 //!
-//! Every line that begins with `$` is done, and every fact is read back, never assumed. A step that does not
-//! come out as promised ends the demo with an error that names it. Whatever happens, nothing is left behind.
+//! Every line that begins with `$` is really run, and every fact is read back, never assumed. A step that
+//! does not come out as promised ends the demo with an error that names it. Nothing is left behind in any
+//! case.
 
 mod processes;
 mod script;
@@ -12,7 +13,7 @@ use crate::output::{Failure, Kind, say};
 use serde_json::json;
 use stage::{Stage, Stopped};
 
-/// Plays it, and clears up.
+/// Plays the demo and cleans up.
 pub(crate) fn play(global: &Global) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::from_error(Kind::Failed, &error);
     let mut stage = Stage::open(global.json).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Which processes belong to a demo: what `/proc` shows of their environments and open files.
+//! Finds the processes that belong to a demo by their environments and open files in `/proc`.
 
 pub(super) use pinfold_kernel::proc::stat::lives;
 use pinfold_kernel::proc::{self, environ};
@@ -6,7 +6,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The runs of a session of which something lives.
+/// The runs of a session that still have a living process.
 pub(super) fn runs(root: &Path, session: &str) -> BTreeSet<String> {
     let socket = format!("PINFOLD_SOCKET={}/", root.display());
     let named = format!("PINFOLD_SESSION={session}");
@@ -26,17 +26,17 @@ pub(super) fn runs(root: &Path, session: &str) -> BTreeSet<String> {
     found
 }
 
-/// Everybody else who has a file below a folder open, works in it, or was started with its name.
+/// All other processes that have a file below a folder open, work in it, or were started with its name.
 pub(super) fn around(root: &Path) -> BTreeSet<u32> {
     let own = std::process::id();
     everybody().filter(|pid| *pid != own && lives(*pid) && names(*pid, root)).collect()
 }
 
-/// Ends everybody around a folder, however often they have children.
+/// Kills every process around a folder.
 pub(super) fn end_around(root: &Path) {
     for pid in around(root) {
         let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
-        // Looked at again behind the pidfd: the number may be somebody else's by now.
+        // Checked again once the pidfd is open: the pid may belong to another process by now.
         if let Ok(held) = rustix::process::pidfd_open(number, PidfdFlags::empty())
             && names(pid, root)
         {

@@ -11,7 +11,7 @@ const CLOCK: &str = "while date +%T; do sleep 1; done";
 const SERVER: &str = "echo serving; exec sleep 1000";
 const CHAT: &str = "while read -r line; do echo \"PINFOLD_DONE you said: $line\"; done";
 
-/// A crash after less than this is not the agent's good will to run: it waits a second for its next run.
+/// A run that crashes sooner than this waits a second for the next one, so the demo lets it run for longer.
 const GOOD_WILL: Duration = Duration::from_millis(1100);
 
 type Played = Result<(), Stopped>;
@@ -52,7 +52,7 @@ fn a_crash(stage: &mut Stage) -> Played {
         let session = stage.show("api")?;
         Ok((session["state"] == State::Running.word() && pid(&session)? != api).then_some(session))
     })?;
-    // What runs is seen a moment before the event of its start is stored.
+    // A running session is seen a moment before the event of its start is stored.
     let (exited, started) = stage.until("the event of its start", |stage| {
         let events = stage.json(&["events", "--session", "api"])?;
         let of = |kind: EventKind| {
@@ -148,7 +148,7 @@ fn the_end(stage: &mut Stage) -> Played {
     let agents = processes::around(stage.root());
     stage.shell("pinfold down");
     stage.json(&["down"])?;
-    // The daemon has answered, and its own process is gone a moment later.
+    // The daemon answers a moment before its process is gone.
     stage.until("the last process to end", |stage| {
         Ok(processes::around(stage.root()).is_empty().then_some(()))
     })?;

@@ -1,4 +1,4 @@
-//! Where the demo is played: a folder of its own, the verbs in it, and what is told.
+//! Where the demo is played: its own folder, the verbs run in it, and what the demo prints.
 
 use super::processes;
 use crate::output::{Paper, Shade, print, say};
@@ -12,23 +12,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No step takes so long, unless something is wrong.
+/// No step takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often something that has no event for us is looked at.
+/// The polling interval for what has no event.
 const GLANCE: Duration = Duration::from_millis(10);
-/// What an agent of the demo has to end.
+/// How long an agent of the demo has to end.
 const GRACE: &str = "2s";
 
-/// Why the demo does not go on.
+/// Why the demo stopped early.
 #[derive(Debug)]
 pub(super) enum Stopped {
-    /// By a signal.
+    /// A signal asked it to end.
     Asked,
     /// Something is not as promised.
     Failed(String),
 }
 
-/// What a verb said.
+/// The output of a verb.
 pub(super) struct Said {
     pub(super) code: i32,
     pub(super) stdout: String,
@@ -36,7 +36,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// All of it in a line.
+    /// The output and errors in one line.
     pub(super) fn shown(&self) -> String {
         let (stdout, stderr) = (self.stdout.trim(), self.stderr.trim().replace('\n', "; "));
         format!("`{stdout}` and `{stderr}`, and ended with {}", self.code)
@@ -53,7 +53,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Makes the folder; with `silent`, what is told is only kept.
+    /// Makes the folder. With `silent`, what the demo tells is kept instead of printed.
     pub(super) fn open(silent: bool) -> io::Result<Stage> {
         let signals = signals::take()?;
         let program = std::env::current_exe()?;
@@ -70,7 +70,7 @@ impl Stage {
         self.begun.elapsed()
     }
 
-    /// The step that was begun last.
+    /// The step that began last.
     pub(super) fn at(&self) -> &str {
         self.steps.last().map_or("the beginning", |(title, _)| title)
     }
@@ -114,12 +114,12 @@ impl Stage {
         if holds { Ok(()) } else { Err(Stopped::Failed(why())) }
     }
 
-    /// Makes a folder in which agents work.
+    /// Makes a folder for agents to work in.
     pub(super) fn make(&self, folder: &str) -> Result<(), Stopped> {
         std::fs::create_dir(self.root.join(folder)).map_err(|error| Stopped::Failed(error.to_string()))
     }
 
-    /// Shows and does `pinfold new NAME OPTIONS -- sh -c SCRIPT`.
+    /// Shows and runs `pinfold new NAME OPTIONS -- sh -c SCRIPT`.
     pub(super) fn new_session(&self, name: &str, options: &[&str], script: &str) -> Result<Value, Stopped> {
         let shown: String = options.iter().map(|option| format!(" {option}")).collect();
         self.shell(&format!("pinfold new {name}{shown} -- sh -c '{script}'"));
@@ -131,7 +131,7 @@ impl Stage {
         self.json(&["show", name])
     }
 
-    /// Does a verb that must succeed, and reads its object.
+    /// Runs a verb that must succeed, and parses its JSON.
     pub(super) fn json(&self, words: &[&str]) -> Result<Value, Stopped> {
         let said = self.verb(&[&["--json"], words].concat())?;
         let failed = || Stopped::Failed(format!("`pinfold {}` said {}", words.join(" "), said.shown()));
@@ -141,7 +141,7 @@ impl Stage {
         serde_json::from_str(&said.stdout).map_err(|_| failed())
     }
 
-    /// Does a verb in the demo's home.
+    /// Runs a verb in the demo's home.
     pub(super) fn verb(&self, words: &[&str]) -> Result<Said, Stopped> {
         let mut child = self.start(words).map_err(|error| Stopped::Failed(error.to_string()))?;
         let ended = self.wait_for(&mut child);
@@ -158,19 +158,19 @@ impl Stage {
     fn start(&self, words: &[&str]) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.args(words).current_dir(&self.root);
-        // Nothing of the caller's own pinfold counts here, nor that this may be a run of it.
+        // The caller's own pinfold must not matter here, nor that this may be inside a run of it.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"PINFOLD_") || name == "NOTIFY_SOCKET" {
                 command.env_remove(name);
             }
         }
         command.env("PINFOLD_HOME", self.root.join("home")).env("PINFOLD_LOCKS", self.root.join("locks"));
-        // A home that is thrown away is not one to remember.
+        // Keeps the throw-away home out of the user's list of known homes.
         command.env("XDG_STATE_HOME", self.root.join("state"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     }
 
-    /// What a verb of the demo says is far shorter than a pipe is long.
+    /// Waits for a verb. Its output is read only after its end: it is far shorter than a pipe's buffer.
     fn wait_for(&self, child: &mut Child) -> Result<Said, Stopped> {
         let until = Instant::now() + PATIENCE;
         let status = loop {
@@ -203,7 +203,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Looks until something is there.
+    /// Polls until `look` finds something.
     pub(super) fn until<T>(
         &self,
         what: &str,
@@ -219,7 +219,7 @@ impl Stage {
         }
     }
 
-    /// Shows and does `kill -9 PID`, and waits until the process has ended.
+    /// Shows and runs `kill -9 PID`, and waits until the process has ended.
     pub(super) fn kill(&self, pid: u32, whose: &str) -> Result<(), Stopped> {
         self.shell(&format!("kill -9 {pid}    # {whose}"));
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -229,10 +229,10 @@ impl Stage {
         self.until(&format!("the end of {pid}"), |_| Ok((!processes::lives(pid)).then_some(())))
     }
 
-    /// Ends whatever runs and removes the folder; says what could not be.
+    /// Ends everything that runs and removes the folder; the error says what could not be removed.
     pub(super) fn clear(&self) -> Result<(), String> {
         if self.root.join("home/daemon.lock").exists() {
-            // A daemon that was killed has left its agents: the next one takes them over, and stops them.
+            // A killed daemon has left its agents running: the next one adopts and stops them.
             for verb in ["up", "down"] {
                 self.patiently(verb);
             }
@@ -247,7 +247,7 @@ impl Stage {
         if left.is_empty() { Ok(()) } else { Err(format!("processes {left:?} do not end")) }
     }
 
-    /// Does a verb, whatever signals come; one that does not end is given up.
+    /// Runs a verb, ignoring signals, and gives up on one that does not end.
     fn patiently(&self, verb: &str) {
         let Ok(mut child) = self.start(&["--quiet", verb]) else { return };
         let until = Instant::now() + PATIENCE;

@@ -1,15 +1,15 @@
-//! What may stand at the end of a line that is being typed, by the definition of the command line.
+//! Completions for the last word of a line being typed, from the definition of the command line.
 
 use super::groups::all_verbs;
 use super::page::{meaning, summary};
 use clap::{Arg, Command, ValueHint};
 
-/// What may stand there.
+/// One completion, or a kind of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Candidate {
-    /// This word, and what it means.
+    /// This word, and its meaning.
     Word(String, String),
-    /// Whatever only the caller knows.
+    /// Names that have to be looked up.
     Asked(Wanted),
     /// Any file.
     Files,
@@ -17,16 +17,16 @@ pub(crate) enum Candidate {
     Directories,
 }
 
-/// What has to be looked up.
+/// What kind of names to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// A session, for this verb.
+    /// Sessions, as arguments of this verb.
     Session(String),
-    /// An agent.
+    /// Agents.
     Agent,
 }
 
-/// The words that an option takes, where they are few.
+/// The values of options that take one of a few words.
 const WORDS: [(&str, &str); 5] = [
     ("mode", "on-demand always once"),
     ("input", "line json"),
@@ -35,7 +35,7 @@ const WORDS: [(&str, &str); 5] = [
     ("states", "idle starting running stopping backoff blocked held stopped failed archived"),
 ];
 
-/// What fits the last word of a line; the words before it say what is wanted.
+/// Completes the last word of a line; the words before it decide what fits.
 pub(crate) fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
     let Some((typed, before)) = words.split_last() else { return Vec::new() };
     let all = wanted(program, typed, before);
@@ -74,7 +74,7 @@ fn wanted(program: &Command, typed: &str, before: &[String]) -> Vec<Candidate> {
     }
 }
 
-/// The verb of a line, and where it stands.
+/// The verb of a line, and its index.
 fn verb_in<'a>(program: &'a Command, words: &[String]) -> Option<(usize, &'a Command)> {
     let mut value = false;
     for (at, word) in words.iter().enumerate() {
@@ -86,7 +86,7 @@ fn verb_in<'a>(program: &'a Command, words: &[String]) -> Option<(usize, &'a Com
     None
 }
 
-/// The option that a word is, if another word belongs to it.
+/// The option that a word names, if it takes a value from the next word.
 fn option_of<'a>(of: &'a Command, word: &str) -> Option<&'a Arg> {
     let takes = |arg: &&Arg| arg.get_num_args().is_some_and(|count| count.takes_values());
     let named = |arg: &&Arg| match (word.strip_prefix("--"), word.strip_prefix('-')) {
@@ -97,7 +97,7 @@ fn option_of<'a>(of: &'a Command, word: &str) -> Option<&'a Arg> {
     of.get_arguments().filter(takes).find(named)
 }
 
-/// How many words stand there that are no options and belong to none.
+/// How many of the words are positional arguments.
 fn positions(verb: &Command, words: &[String]) -> usize {
     let mut value = false;
     let own = words.iter().filter(|word| {
@@ -125,7 +125,7 @@ fn options(of: &Command) -> Vec<Candidate> {
     long.collect()
 }
 
-/// What an argument may be.
+/// The possible values of an argument.
 fn values(arg: &Arg, verb: &str) -> Vec<Candidate> {
     let id = arg.get_id().as_str();
     let word = |word: &str| Candidate::Word(word.to_owned(), String::new());

@@ -1,9 +1,10 @@
-//! Two examples for each verb. The tests run them (`cli/tests/runs/surface/examples.rs`), in this order and in one home.
+//! Two examples for each verb. The tests run them all, in this order and in one home
+//! (`cli/tests/runs/surface/examples.rs`).
 
-/// A line, and what it is for.
+/// A command line, and what it is for.
 pub(super) type Example = (&'static str, &'static str);
 
-/// The verbs with their examples.
+/// Each verb with its examples.
 const EXAMPLES: [(&str, [Example; 2]); 47] = [
     ("up", [("pinfold up", "start the daemon"), ("pinfold up --replace", "let this version take over")]),
     (

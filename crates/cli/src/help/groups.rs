@@ -1,8 +1,8 @@
-//! The verbs in groups, by what people want to do.
+//! The verbs in groups, by what a user wants to do.
 
 use clap::Command;
 
-/// Each group with its verbs, in the order in which they are shown.
+/// Each group with its verbs, in the order shown.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["new", "run", "set", "start", "stop", "restart", "up", "down"]),
     (
@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Set up", &["demo", "agents", "service", "apply", "reload", "completions", "man", "help", "version"]),
 ];
 
-/// The groups with those verbs that there are; what no group has stands in the last one.
+/// The groups with those of their verbs that exist; verbs without a group are added to the last one.
 pub(super) fn grouped(program: &Command) -> Vec<(&'static str, Vec<&Command>)> {
     let find = |name: &&str| program.find_subcommand(name).filter(|verb| !verb.is_hide_set());
     let mut all: Vec<(&'static str, Vec<&Command>)> =
@@ -32,7 +32,7 @@ pub(super) fn grouped(program: &Command) -> Vec<(&'static str, Vec<&Command>)> {
     all
 }
 
-/// All verbs that are shown, by name.
+/// The names of all verbs that are not hidden.
 pub(crate) fn all_verbs(program: &Command) -> Vec<&str> {
     program.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name).collect()
 }

@@ -5,7 +5,7 @@ use super::groups::grouped;
 use super::page::{is_general, label, meaning, second_words, summary};
 use clap::{Arg, Command};
 
-/// Every page, with the name of its file.
+/// All pages, each with its file name.
 pub(crate) fn all_pages(program: &Command) -> Vec<(String, String)> {
     let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
     let of_verbs = verbs
@@ -79,7 +79,7 @@ fn section<'a>(text: &mut String, head: &str, arguments: impl Iterator<Item = &'
     }
 }
 
-/// What roff would take for its own is written so that it does not.
+/// Escapes what roff would interpret.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = text

@@ -1,4 +1,4 @@
-//! Help, man pages and completions, all made of the one definition of the command line.
+//! Help, man pages and completions, all generated from the one definition of the command line.
 
 mod candidates;
 mod examples;

@@ -1,27 +1,27 @@
-//! A page of help.
+//! Lays out a page of help.
 
 use super::examples::examples_of;
 use super::groups::grouped;
 use crate::output::{Paper, Shade, columns, wrapped};
 use clap::{Arg, Command};
 
-/// Lines that are longer are hard to read.
+/// Longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Narrower than this nothing can be read.
+/// Text in fewer columns than this cannot be read.
 const NARROWEST: usize = 40;
-/// A label that is longer has its text below it.
+/// A longer label has its text on the next line.
 const LABEL: usize = 26;
 
-/// How much is said.
+/// How detailed the help is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// `-h`.
+    /// For `-h`.
     Short,
-    /// `--help`, `help VERB`.
+    /// For `--help` and `help VERB`.
     Long,
 }
 
-/// The page of the program, or of one verb. The definition must be built.
+/// The help page of the program or of one verb. The definition must have been built.
 pub(crate) fn help_page(program: &Command, verb: Option<&str>, length: Length, paper: Paper) -> String {
     let width = paper.width().unwrap_or(WIDEST).clamp(NARROWEST, WIDEST);
     let mut page = Page { text: String::new(), width, paper };
@@ -78,7 +78,7 @@ impl Page {
         }
     }
 
-    /// The words that may follow a verb, as in `service install`, and what each takes.
+    /// The second words of a verb, as in `service install`, with what each takes.
     fn second_words(&mut self, verb: &Command) {
         let words: Vec<&Command> = second_words(verb).collect();
         if words.is_empty() {
@@ -117,7 +117,7 @@ impl Page {
         }
     }
 
-    /// Labels at the left, what they mean beside them.
+    /// Labels on the left, with their meanings beside them.
     fn rows(&mut self, rows: &[(String, String)]) {
         let fitting = rows.iter().map(|(label, _)| columns(label)).filter(|width| *width <= LABEL);
         let column = fitting.max().unwrap_or(LABEL);
@@ -142,7 +142,7 @@ impl Page {
     }
 }
 
-/// What every verb takes, clap's own included.
+/// Whether every verb takes an argument; clap's own `help` and `version` count.
 pub(super) fn is_general(arg: &Arg) -> bool {
     arg.is_global_set() || ["help", "version"].contains(&arg.get_id().as_str())
 }
@@ -152,12 +152,12 @@ pub(super) fn second_words(verb: &Command) -> impl Iterator<Item = &Command> {
     verb.get_subcommands().filter(|word| !word.is_hide_set() && word.get_name() != "help")
 }
 
-/// What a verb does, in a line.
+/// What a verb does, in one line.
 pub(super) fn summary(verb: &Command) -> String {
     verb.get_about().map(ToString::to_string).unwrap_or_default()
 }
 
-/// An argument as it is written.
+/// An argument as the user writes it.
 pub(super) fn label(arg: &Arg) -> String {
     let names: Vec<String> =
         arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
@@ -182,7 +182,7 @@ pub(super) fn label(arg: &Arg) -> String {
     format!("{both} {value}").trim_end().to_owned()
 }
 
-/// What an argument is for, with what it may be and what it is otherwise.
+/// What an argument is for, with its possible values and its default.
 pub(super) fn meaning(arg: &Arg) -> String {
     let mut text = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let possible: Vec<String> =
@@ -212,7 +212,7 @@ mod tests {
             let pages = all_verbs(&program).into_iter().map(Some).chain([None]);
             for verb in pages {
                 let page = help_page(&program, verb, Length::Long, paper);
-                // An example is a line to copy: it is not broken.
+                // An example is a line to copy and is never broken.
                 let lines = page.lines().filter(|line| !line.starts_with("  pinfold "));
                 for line in lines.filter(|line| columns(line) > width.min(WIDEST)) {
                     assert!(line.trim().split(' ').count() == 1, "{verb:?} at {width}: {line}");

@@ -1,6 +1,6 @@
-//! What a shell is told so that it asks this program for completions.
+//! The scripts that make a shell ask this program for completions.
 
-/// The shells that are known.
+/// The supported shells.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// The script for a shell.

@@ -1,4 +1,4 @@
-//! The lock folders: one of each home for its sessions, and one of the user for everything else.
+//! The lock folders: one in each home for its sessions, and one of the user for everything else.
 
 use super::settled::say_tightened;
 use super::{paths, settled};
@@ -7,7 +7,7 @@ use crate::output::Failure;
 use pinfold_lock::{Folder, Modes, Resource};
 use std::path::{Path, PathBuf};
 
-/// The folder that has the lock of a resource: a session's is in its home, all others are the user's.
+/// The folder with the lock of a resource: a session's is in its home, all others are in the user's folder.
 pub(crate) fn folder_for(resource: &Resource, global: &Global) -> Result<Folder, Failure> {
     match resource {
         Resource::Session(_) => open(&settled::folder(global)?.join("locks"), global),
@@ -15,12 +15,12 @@ pub(crate) fn folder_for(resource: &Resource, global: &Global) -> Result<Folder,
     }
 }
 
-/// The lock folder of the user, whatever the home.
+/// The user's lock folder, which does not depend on the home.
 pub(crate) fn user_folder(global: &Global) -> Result<Folder, Failure> {
     open(&paths::user_locks()?, global)
 }
 
-/// Every lock folder that exists and concerns this home and user.
+/// All existing lock folders of this home and user.
 pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> {
     let home = settled::existing(global)?.map(|home| home.join("locks"));
     let mut paths: Vec<PathBuf> = [paths::user_locks()?].into_iter().chain(home).collect();
@@ -37,7 +37,7 @@ pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> 
     Ok(folders)
 }
 
-/// The folder of a home's session locks, if there is one.
+/// The folder of a home's session locks, if it exists.
 pub(crate) fn session_locks(global: &Global) -> Result<Option<Folder>, Failure> {
     let Some(home) = settled::existing(global)? else { return Ok(None) };
     let path = home.join("locks");

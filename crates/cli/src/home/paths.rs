@@ -1,4 +1,5 @@
-//! Where things live: the home, its sockets and configuration, and the one lock folder of the user. Nothing is made.
+//! Where things are: the home, its sockets and configuration, and the user's one lock folder. Nothing is
+//! created here.
 
 use crate::global::Global;
 use crate::output::{Failure, Kind};
@@ -17,8 +18,8 @@ pub(super) fn user_locks() -> Result<PathBuf, Failure> {
     absolute(&chosen)
 }
 
-/// Only `PINFOLD_LOCKS` moves it: two folders would be two truths. `HOME` and XDG differ between a login, a
-/// service and sudo, so the user's entry in the password file decides.
+/// Only `PINFOLD_LOCKS` moves it: with two folders, two holders could have the same lock. `HOME` and XDG
+/// variables differ between a login, a service and sudo, so the user's entry in the password file decides.
 fn choose_user_locks(
     variable: Option<PathBuf>,
     password: impl Fn() -> Option<PathBuf>,
@@ -37,8 +38,8 @@ fn password_home(user: u32) -> Option<PathBuf> {
     })
 }
 
-/// Where sockets live: below a home that was named, else in the runtime folder of the login. Where that is not this
-/// user's alone, in the home too; and why.
+/// The folder for sockets: below a named home, else in the login's runtime folder. If that is not this user's
+/// alone, the home is used after all, and the text says why.
 pub(super) fn runtime(global: &Global) -> Result<(PathBuf, Option<String>), Failure> {
     let home = home_path(global)?;
     let login = variable("XDG_RUNTIME_DIR").filter(|path| path.is_absolute() && path.is_dir());
@@ -49,7 +50,7 @@ pub(super) fn runtime(global: &Global) -> Result<(PathBuf, Option<String>), Fail
     })
 }
 
-/// A folder of ours in the runtime folder of a login, if that is ours: `sudo -E` and `su` bring along another user's.
+/// Our folder in a login's runtime folder, if that belongs to us: `sudo -E` and `su` carry another user's along.
 fn own_runtime(login: &Path) -> Result<PathBuf, NotPrivate> {
     let folder = login.join("pinfold");
     let caller = rustix::process::geteuid().as_raw();
@@ -65,7 +66,7 @@ fn own_runtime(login: &Path) -> Result<PathBuf, NotPrivate> {
     Ok(folder)
 }
 
-/// The configuration: in a home that was named, else in the user's folder for such files.
+/// The configuration: in a named home, else in the user's configuration folder.
 pub(super) fn config(global: &Global) -> Result<PathBuf, Failure> {
     let home = home_path(global)?;
     let user = variable("XDG_CONFIG_HOME")
@@ -77,7 +78,7 @@ pub(super) fn config(global: &Global) -> Result<PathBuf, Failure> {
     }
 }
 
-/// What agents are told of where things live, as `NAME=value`.
+/// The variables that tell agents where things are, as `NAME=value`.
 pub(super) fn variables(global: &Global) -> Result<Vec<OsString>, Failure> {
     let said = |name: &str, path: PathBuf| {
         let mut entry = OsString::from(format!("{name}="));
@@ -91,7 +92,7 @@ pub(super) fn variables(global: &Global) -> Result<Vec<OsString>, Failure> {
     Ok(all)
 }
 
-/// The variables by which the caller named a place, for a process in another directory.
+/// The variables with which the caller named a place, made absolute for a process in another directory.
 pub(crate) fn named() -> Result<Vec<(&'static str, PathBuf)>, Failure> {
     let names = ["PINFOLD_HOME", "PINFOLD_LOCKS"].into_iter();
     names
@@ -110,8 +111,8 @@ pub(super) fn home_path(global: &Global) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The home that the environment names: by its own variable, or inside a session by that session's socket, which is
-/// all that agents of the version before were told.
+/// The home named by the environment: by its own variable, or inside a session by that session's socket,
+/// which is all that the version before told its agents.
 pub(crate) fn said_home() -> Option<PathBuf> {
     variable("PINFOLD_HOME").or_else(|| {
         let socket = variable("PINFOLD_SESSION").and_then(|_| variable("PINFOLD_SOCKET"))?;
@@ -121,7 +122,7 @@ pub(crate) fn said_home() -> Option<PathBuf> {
     })
 }
 
-/// Whether a home is the one that is used where none is named: agents are told its name too.
+/// Whether a home is the default one: agents are told its name too.
 fn is_usual(home: &Path) -> bool {
     usual_home().is_some_and(|usual| usual == home)
 }

@@ -1,4 +1,4 @@
-//! A home that may be used: made where it is missing, and closed to others.
+//! Prepares a home for use: makes it if it is missing, and closes it to others.
 
 use super::paths;
 use super::trust::{self, Candidate, Missing};
@@ -7,7 +7,7 @@ use crate::output::{Failure, talk};
 use pinfold_daemon::Home;
 use std::path::{Path, PathBuf};
 
-/// Where everything of a home lives.
+/// The paths of everything in a home.
 pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
     let state = folder(global)?;
     let (runtime, refused) = paths::runtime(global)?;
@@ -21,20 +21,20 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
     })
 }
 
-/// The home, made when it is missing and tightened when it is open to others.
+/// The home; made if missing, and closed if it is open to others.
 pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     let path = paths::home_path(global)?;
     settle(&path, Missing::Make, global)?;
     Ok(path)
 }
 
-/// The home, if there is one.
+/// The home, if it exists.
 pub(super) fn existing(global: &Global) -> Result<Option<PathBuf>, Failure> {
     let path = paths::home_path(global)?;
     Ok(settle(&path, Missing::Leave, global)?.then_some(path))
 }
 
-/// Whether there is a home, which may be used.
+/// Whether the home exists; an error if it may not be used.
 fn settle(path: &Path, missing: Missing, global: &Global) -> Result<bool, Failure> {
     let usual = paths::usual_home();
     let candidate = Candidate {

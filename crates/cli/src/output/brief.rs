@@ -1,8 +1,8 @@
-//! What a column leaves out: the home of a path, and what a sentence says that has a column of its own.
+//! Shortens what columns show: a path below the home directory, and a reason beside its state.
 
 use std::borrow::Cow;
 
-/// A directory as people write it.
+/// A directory as people write it, with `~` for the home directory.
 pub(crate) fn below_home<'a>(dir: &'a str, home: Option<&str>) -> Cow<'a, str> {
     match home.and_then(|home| dir.strip_prefix(home)) {
         Some("") => "~".into(),
@@ -11,7 +11,7 @@ pub(crate) fn below_home<'a>(dir: &'a str, home: Option<&str>) -> Cow<'a, str> {
     }
 }
 
-/// What a sentence says beside the state, which has its own column, as the time of a run has.
+/// A reason without the state and the run's time, which have columns of their own.
 pub(crate) fn without_state(why: &str) -> &str {
     let begins = ["idle: ", "starting: ", "waiting: ", "blocked: ", "stopped: ", "failed: ", "archived: "];
     if let Some(rest) = begins.iter().find_map(|begin| why.strip_prefix(begin)) {

@@ -1,30 +1,30 @@
-//! Tables whose columns are chosen by their worth: what fits is shown, and the sentence at the end has the room first.
+//! Tables that choose their columns by worth: those that fit are shown, and the sentence at the end gets room first.
 
 use super::table::{Cell, Paper, columns, cut, cut_front};
 
-/// The sentence at the end is worth more than any other column while it has less than this.
+/// Below this width, the sentence at the end is worth more than any other column.
 const SENTENCE: usize = 24;
 
-/// What becomes of a column where there is little room.
+/// What happens to a column when there is little room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Worth {
-    /// It is always there, and cut at its end last of all, to no less than this.
+    /// Always shown. Cut at its end only as a last resort, to this width at least.
     Needed(usize),
-    /// It goes when the sentence has no room. The lower the number, the sooner.
+    /// Dropped when the sentence has no room, lower numbers first.
     Wanted(u8),
-    /// The same; before that it is cut at its front, to no less than a few columns.
+    /// Like `Wanted`, but first cut at its front, to a few columns at least.
     Path(u8),
-    /// It is there only where everything else fits.
+    /// Shown only if everything else fits.
     Extra,
-    /// The last one: it has what is left.
+    /// The last column, which gets the remaining width.
     Sentence,
 }
 
-/// A path is known by this much of its end.
+/// This much of a path's end is enough to recognise it.
 const PATH: usize = 12;
 
 impl Paper {
-    /// A table of which those columns are shown that fit, each with its head and its worth.
+    /// A table of the columns that fit, each with its head and its worth.
     pub(crate) fn fitted<const N: usize>(self, heads: [(&str, Worth); N], rows: &[[Cell<'_>; N]]) -> String {
         let Some(width) = self.width() else { return self.table(heads.map(|(head, _)| head), rows) };
         let rows: Vec<Vec<Cell<'_>>> = rows.iter().map(|row| Cell::visible(row)).collect();
@@ -54,7 +54,7 @@ impl Paper {
     }
 }
 
-/// How wide each column is; nothing for one that is not shown.
+/// The width of each column; `None` if it is not shown.
 pub(crate) fn fit<const N: usize>(
     worth: &[Worth; N],
     natural: &[usize; N],
@@ -68,7 +68,7 @@ pub(crate) fn fit<const N: usize>(
         let others = widths.iter().take(last).flatten().map(|width| width + 2).sum::<usize>();
         width.saturating_sub(others)
     };
-    // Paths first give what they have too much.
+    // Paths give up their excess width first.
     for column in 0..last {
         if let (Worth::Path(_), Some(own)) = (worth[column], widths[column]) {
             let missing = sentence.saturating_sub(room(&widths));

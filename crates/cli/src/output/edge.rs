@@ -1,27 +1,28 @@
-//! The edge of the program: everything that it prints leaves here.
+//! The edge of the program: everything it prints leaves here.
 //!
-//! stdout is data, stderr is talk. No name, path, key or command reaches a terminal unseen: what a terminal would
-//! obey is shown instead. Only a joined terminal (`attach`) and `logs --raw` pass an agent's own sequences on.
+//! Stdout is data, stderr is talk. No name, path, key or command reaches a terminal as it is: anything a
+//! terminal would obey is made visible instead. Only a joined terminal (`attach`) and `logs --raw` pass on an
+//! agent's own sequences.
 
 use pinfold_core::visible::{visible, visible_line};
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Prints one line of data: words for people, or JSON. A reader that has gone away is no failure of ours.
+/// Prints one line of data: text for people, or JSON. A reader that has gone away is not an error of ours.
 pub(crate) fn say(line: &impl Display) {
     _ = writeln!(std::io::stdout(), "{}", visible(&line.to_string()));
 }
 
-/// Prints lines that were painted here, as one piece; what is in them was made visible before.
+/// Prints lines that were coloured here, in one write; their contents were made visible before.
 pub(crate) fn print(painted: &str) {
     _ = std::io::stdout().write_all(painted.as_bytes());
 }
 
-/// Whether a line of progress stands at the end of standard error, which the next line takes the place of.
+/// Whether stderr ends with a line of progress, which the next line replaces.
 static PASSING: AtomicBool = AtomicBool::new(false);
 
-/// Puts a line in the place of the passing one before; without a line it is wiped away.
+/// Replaces the line of progress; `None` erases it.
 pub(super) fn pass(line: Option<&str>) {
     let mut out = std::io::stderr().lock();
     let before = PASSING.swap(line.is_some(), Ordering::Relaxed);
@@ -31,29 +32,29 @@ pub(super) fn pass(line: Option<&str>) {
     }
 }
 
-/// Says one line to whoever looks on. Standard error may be closed; what was asked for is done all the same.
+/// Prints one line to stderr. Stderr may be closed; the verb does its work all the same.
 pub(crate) fn talk(line: &impl Display) {
     pass(None);
     _ = writeln!(std::io::stderr(), "{}", visible(&line.to_string()));
 }
 
-/// How an agent's own words are printed.
+/// How an agent's own text is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Words {
-    /// As they are, sequences included.
+    /// As it is, including terminal sequences.
     Raw,
     /// As text without sequences.
     Plain,
 }
 
 impl Words {
-    /// As text on a terminal; what goes to a file or a program is not touched.
+    /// Plain on a terminal; raw to a file or a program.
     pub(crate) fn for_stdout() -> Words {
         if std::io::stdout().is_terminal() { Words::Plain } else { Words::Raw }
     }
 }
 
-/// Prints what an agent said: an answer, or a line of its output.
+/// Prints an agent's own text: an answer, or a line of its output.
 pub(crate) fn output(text: &str, words: Words) {
     let mut out = std::io::stdout().lock();
     match words {
@@ -67,10 +68,10 @@ pub(crate) fn output(text: &str, words: Words) {
     }
 }
 
-/// JSON on its way to stdout, in pieces of any length: what a terminal would obey is escaped, as JSON allows.
+/// JSON written to stdout in pieces of any length; anything a terminal would obey is escaped, as JSON allows.
 pub(crate) struct Json {
     out: std::io::StdoutLock<'static>,
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of a character whose rest has not arrived yet.
     begun: Vec<u8>,
 }
 
@@ -89,7 +90,7 @@ impl Write for Json {
         };
         let text = String::from_utf8_lossy(&self.begun[..whole]);
         for part in text.split_inclusive('\n') {
-            // An end of a line between two values is not part of either.
+            // A line break between two values is part of neither.
             let (line, end) = part.strip_suffix('\n').map_or((part, ""), |line| (line, "\n"));
             self.out.write_all(visible(line).as_bytes())?;
             self.out.write_all(end.as_bytes())?;

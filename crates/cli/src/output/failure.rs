@@ -1,4 +1,4 @@
-//! What went wrong, as the contract says it: one line, a hint, an exit code, and JSON when asked.
+//! An error as the user sees it: one line, a hint, an exit code, and JSON on request.
 
 use super::edge::{say, talk};
 use super::full_disk;
@@ -13,16 +13,16 @@ use std::process::ExitCode;
 
 pub(crate) use pinfold_api::ErrorKind as Kind;
 
-/// A failure on its way to the user.
+/// An error for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
     holder: Option<Box<Value>>,
-    /// What is shown beside it in JSON.
+    /// An object shown next to the error in JSON.
     beside: Option<Box<Value>>,
-    /// The user knows of it already.
+    /// Already reported to the user.
     told: bool,
 }
 
@@ -31,7 +31,7 @@ impl Failure {
         Self { kind, message: message.into(), hint: None, holder: None, beside: None, told: false }
     }
 
-    /// A failure told by an error and its causes.
+    /// A failure with an error and its causes as the message.
     pub(crate) fn from_error(kind: Kind, error: &(dyn Error + 'static)) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -43,9 +43,9 @@ impl Failure {
         if full_disk::is_full(error) { failure.hint(full_disk::HINT) } else { failure }
     }
 
-    /// Tells people: one line, and a hint.
+    /// Prints the error for people: one line, and a hint.
     pub(crate) fn tell(&self, global: &Global) {
-        // Several may be told at once; what belongs together stays together.
+        // Several threads may report at once; the lines of one error stay together.
         let _whole = std::io::stderr().lock();
         talk(&format!("error: {}", self.message));
         if let Some(hint) = self.hint.as_ref().filter(|_| !global.quiet) {
@@ -53,25 +53,25 @@ impl Failure {
         }
     }
 
-    /// The same, now that it was told: only its exit code is left.
+    /// Marks it as reported: only its exit code is still of use.
     pub(crate) fn once_told(mut self) -> Self {
         self.told = true;
         self
     }
 
-    /// The error object of the contract, without what is around it.
+    /// The error object of the contract, without its envelope.
     pub(crate) fn object(&self) -> Value {
         json!({ "kind": self.kind.word(), "message": self.message, "hint": self.hint, "holder": self.holder })
     }
 
-    /// The error object in its envelope, with what is shown beside it.
+    /// The error object in its envelope, with the object next to it.
     fn whole(&self) -> Value {
         let mut object = self.beside.as_deref().cloned().unwrap_or_else(|| json!({}));
         object["error"] = self.object();
         object
     }
 
-    /// Shows an object beside it where JSON was asked for.
+    /// Adds an object to show next to the error in JSON.
     pub(crate) fn with(mut self, object: Value) -> Self {
         self.beside = Some(Box::new(object));
         self
@@ -81,7 +81,7 @@ impl Failure {
         &self.message
     }
 
-    /// The same without a hint, where it would not help.
+    /// Removes a hint that would not help.
     pub(crate) fn without_hint(self) -> Self {
         Self { hint: None, ..self }
     }
@@ -98,7 +98,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Tells the user and returns the exit code.
+/// Reports the failure and returns its exit code.
 pub(crate) fn report(failure: &Failure, global: &Global) -> ExitCode {
     if failure.told {
         return ExitCode::from(failure.kind.exit_code());

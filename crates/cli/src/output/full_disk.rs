@@ -1,4 +1,4 @@
-//! A disk without room: the same hint wherever it is met.
+//! A full disk: the same hint wherever it is met.
 
 use pinfold_store::CommitError;
 use rustix::io::Errno;
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 pub(crate) const HINT: &str = "the disk is full: make room on it (`df`), or remove files where it has no inode left \
      (`df -i`); `pinfold unlock session:NAME --kill` ends an agent without the daemon";
 
-/// Whether an error, or what it came of, is a disk without room.
+/// Whether an error or one of its causes is a full disk.
 pub(crate) fn is_full(error: &(dyn Error + 'static)) -> bool {
     says_full(error) || error.source().is_some_and(is_full)
 }

@@ -1,15 +1,15 @@
-//! Moments for people: in the time of this machine, or of `TZ`. Objects have them in UTC.
+//! Times for people: in this machine's zone, or that of `TZ`. Objects have them in UTC.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
-/// A moment of an object, to the second, in local time.
+/// A time from an object, to the second, in local time.
 pub(crate) fn moment(text: &str) -> String {
     in_zone(text, &TimeZone::system()).unwrap_or_else(|| text.to_owned())
 }
 
-/// The same with the zone, where that matters: in a sentence that may be read elsewhere.
+/// The same with its zone, for a sentence that may be read elsewhere.
 pub(crate) fn zoned(text: &str) -> String {
     let zone = TimeZone::system();
     let name = text.parse::<Timestamp>().ok().map(|at| at.to_zoned(zone.clone()).strftime("%Z").to_string());
@@ -24,7 +24,7 @@ fn in_zone(text: &str, zone: &TimeZone) -> Option<String> {
     Some(at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// How long ago a moment of an object was, in one or two letters and numbers: `12s`, `3m`, `2h5m`, `4d`.
+/// How long ago a time from an object was, in short: `12s`, `3m`, `2h5m`, `4d`.
 pub(crate) fn ago(text: &str) -> Option<String> {
     let at: Timestamp = text.parse().ok()?;
     let now = i64::try_from(pinfold_kernel::clock::wall_ms()).ok()?;
@@ -32,7 +32,7 @@ pub(crate) fn ago(text: &str) -> Option<String> {
     Some(short(Duration::from_millis(ms)))
 }
 
-/// A duration as a table has room for it.
+/// A duration short enough for a table.
 pub(crate) fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let two = |large: u64, name: &str, small: u64, small_name: &str| {

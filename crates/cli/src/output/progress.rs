@@ -1,4 +1,4 @@
-//! One line that changes while something takes long: on the terminal of standard error, and nowhere else.
+//! One line that changes while something takes long: on stderr, and only if that is a terminal.
 
 use super::edge::pass;
 use crate::global::Global;
@@ -7,18 +7,18 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What is over sooner than this needs no word.
+/// Anything over sooner than this needs no progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A countdown changes each second.
+/// Short enough for a countdown that changes every second.
 const BEAT: Duration = Duration::from_millis(500);
 
-/// Says something while it is there; what it said is wiped away with it.
+/// A progress line; dropping this erases it.
 pub(crate) struct Progress {
     over: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Says what comes of `words`, which is given how long it has taken, from the first second on.
+    /// From the first second on, shows the result of `words`, which is given the time taken so far.
     pub(crate) fn begin(
         global: &Global,
         words: impl FnMut(Duration) -> Option<String> + Send + 'static,

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Few lines are longer.
+/// The initial capacity for a line; few are longer.
 const LINE: usize = 100;
 
-/// What a cell means, and so how it looks on a terminal.
+/// What a cell means, which decides its colour on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shade {
     Plain,
@@ -37,7 +37,7 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// A row without what a terminal would obey.
+    /// A row with everything a terminal would obey made visible.
     pub(super) fn visible<'b>(row: &'b [Cell<'a>]) -> Vec<Cell<'b>> {
         row.iter().map(|cell| Cell { text: visible(&cell.text), shade: cell.shade }).collect()
     }
@@ -48,7 +48,7 @@ pub(crate) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
     Cell { text: text.into(), shade: Shade::Plain }
 }
 
-/// Where the table goes.
+/// What a table is written to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paper {
     colour: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Paper {
 }
 
 impl Paper {
-    /// Standard output, as it is.
+    /// Standard output, with its width and colours.
     pub(crate) fn stdout() -> Paper {
         let terminal = std::io::stdout().is_terminal();
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -68,28 +68,28 @@ impl Paper {
         Paper { colour, width }
     }
 
-    /// Any width, and no colour: for what is often read by programs.
+    /// Unlimited width and no colour: for output that programs often read.
     pub(crate) fn endless() -> Paper {
         Paper { colour: false, width: None }
     }
 
-    /// Any paper.
+    /// Paper with these properties.
     #[cfg(test)]
     pub(crate) fn of(colour: bool, width: Option<usize>) -> Paper {
         Paper { colour, width }
     }
 
-    /// How many columns it has, where it has an end.
+    /// The number of columns, if limited.
     pub(crate) fn width(self) -> Option<usize> {
         self.width
     }
 
-    /// The table as text; the last column takes what is left of the width.
+    /// The table as text; the last column gets the remaining width.
     pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
         self.lines(&heads, rows)
     }
 
-    /// The same of any number of columns.
+    /// The same with any number of columns.
     pub(super) fn lines<'a, R: AsRef<[Cell<'a>]>>(self, heads: &[&'a str], rows: &[R]) -> String {
         let heads: Vec<Cell<'_>> =
             heads.iter().map(|head| Cell { text: (*head).into(), shade: Shade::Faint }).collect();
@@ -106,7 +106,7 @@ impl Paper {
         text
     }
 
-    /// Each cell with the columns that it takes and the width of its column.
+    /// Writes the cells of a row; each comes with the columns it needs and the width of its column.
     fn write_row<'a>(
         self,
         row: impl Iterator<Item = ((&'a Cell<'a>, &'a usize), &'a usize)>,
@@ -132,12 +132,12 @@ impl Paper {
         text.push('\n');
     }
 
-    /// A line of words that may be painted, cut where the paper ends.
+    /// A line that may be coloured, cut to the paper's width.
     pub(crate) fn cut_line(self, line: &str) -> String {
         self.cut_to(line, self.width.unwrap_or(usize::MAX))
     }
 
-    /// The same, cut to so many columns where the paper has an end.
+    /// The same, cut to this many columns if the paper's width is limited.
     pub(crate) fn cut_to(self, line: &str, width: usize) -> String {
         if self.width.is_none() || columns(&unpainted(line)) <= width {
             return line.to_owned();
@@ -154,7 +154,7 @@ impl Paper {
         kept + "…"
     }
 
-    /// A text as it looks here.
+    /// A text in its colour, where colours are on.
     pub(crate) fn paint(self, text: &str, shade: Shade) -> Cow<'_, str> {
         match shade.code().filter(|_| self.colour && !text.is_empty()) {
             Some(code) => format!("\x1b[{code}m{text}\x1b[0m").into(),
@@ -163,14 +163,15 @@ impl Paper {
     }
 }
 
-/// The columns that a terminal needs for a text; many characters take two, some none.
+/// The columns a terminal needs for a text; many characters take two, some none.
 pub(crate) fn columns(text: &str) -> usize {
-    // Most texts are printable ASCII. All bytes are looked at, not only up to the first other one: then it is done in chunks.
+    // Most texts are printable ASCII. The fold looks at every byte instead of stopping early, so that it is
+    // vectorised.
     let is_plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     if is_plain { text.len() } else { text.width() }
 }
 
-/// A text without the colours that were given to it here.
+/// A text without the colours it was given here.
 fn unpainted(text: &str) -> String {
     let mut painting = false;
     let seen = text.chars().filter(|character| {
@@ -182,13 +183,13 @@ fn unpainted(text: &str) -> String {
     seen.collect()
 }
 
-/// A text that needs more than these columns, cut to them.
+/// Cuts a text to this many columns, if it needs more.
 pub(crate) fn cut(text: &str, room: usize) -> Cow<'_, str> {
     let end = end_within(text, room.saturating_sub(1));
     if room == 0 { "".into() } else { format!("{}…", &text[..end]).into() }
 }
 
-/// A text that needs more than these columns, cut at its front.
+/// Cuts a text at its front to this many columns, if it needs more.
 pub(crate) fn cut_front(text: &str, room: usize) -> String {
     let mut used = 1;
     let kept = text.chars().rev().take_while(|character| {
@@ -199,7 +200,7 @@ pub(crate) fn cut_front(text: &str, room: usize) -> String {
     if room == 0 { String::new() } else { format!("…{}", &text[text.len() - kept..]) }
 }
 
-/// Where a text has to end to need no more than these columns.
+/// Where to end a text so that it needs at most this many columns.
 fn end_within(text: &str, room: usize) -> usize {
     let mut used = 0;
     let fits = |character: &char| {
@@ -209,7 +210,7 @@ fn end_within(text: &str, room: usize) -> usize {
     text.chars().take_while(fits).map(char::len_utf8).sum()
 }
 
-/// The beginning of a text, on one line of at most so many columns.
+/// The beginning of a text, on one line of at most `most` columns.
 pub(crate) fn preview(text: &str, most: usize) -> Cow<'_, str> {
     let (kept, more) =
         if columns(text) > most { (&text[..end_within(text, most)], "…") } else { (text, "") };

@@ -1,4 +1,4 @@
-//! A line of cron's, where there is no systemd.
+//! A crontab line, where there is no systemd.
 
 use super::{Service, run};
 use crate::output::{Failure, Kind};
@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// `up` comes back when the daemon answers, so cron has nothing to wait for. The mark finds the line again.
+/// `up` returns when the daemon answers, so cron does not wait for anything. The mark is there to find the
+/// line again.
 pub(super) fn line(service: &Service) -> String {
     let words: Vec<String> = service.words(&["--quiet", "up"]).iter().map(|word| quoted(word)).collect();
     let locks = service.locks.as_ref().map(|locks| format!("PINFOLD_LOCKS={} ", quoted(locks)));
@@ -17,7 +18,7 @@ fn mark(service: &Service) -> String {
     format!("# {}", service.name)
 }
 
-/// A word for sh, in a line of cron's, which takes `%` for the end of it.
+/// Quotes a word for sh in a crontab line, in which `%` would end the command.
 fn quoted(word: &Path) -> String {
     let text = word.display().to_string();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@+".contains(letter);
@@ -25,7 +26,7 @@ fn quoted(word: &Path) -> String {
     quoted.replace('%', "\\%")
 }
 
-/// The user's lines without ours.
+/// The user's crontab without our line.
 fn others(table: &str, service: &Service) -> String {
     let mark = mark(service);
     table
@@ -34,7 +35,7 @@ fn others(table: &str, service: &Service) -> String {
         .fold(String::new(), |all, line| all + line + "\n")
 }
 
-/// A user without a table has an empty one.
+/// The user's crontab; empty if there is none.
 fn table() -> String {
     run("crontab", &["-l"]).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! An agent of launchd's, on macOS. Untested: no machine with macOS was at hand.
+//! A launchd agent, on macOS. Untested: no machine with macOS was at hand.
 
 use super::{Service, Text, remove, run, user_folder, write};
 use crate::output::Failure;

@@ -1,6 +1,6 @@
-//! What starts the daemon with the machine: a unit of systemd's, an agent of launchd's, or a line of cron's.
+//! Starts the daemon with the machine: a systemd unit, a launchd agent, or a crontab line.
 //!
-//! Every form runs the same two commands: one that is the daemon, and one that sends it away and leaves the agents alone.
+//! Each uses the same two commands: one that is the daemon, and one that makes it leave without touching the agents.
 
 mod cron;
 mod launchd;
@@ -33,27 +33,27 @@ impl fmt::Display for Manager {
 }
 
 impl Manager {
-    /// The one of this machine.
+    /// The service manager of this machine.
     pub(crate) fn here() -> Manager {
         match () {
             () if cfg!(target_os = "macos") => Manager::Launchd,
-            // As sd_booted(3) has it.
+            // The same check as sd_booted(3).
             () if Path::new("/run/systemd/system").is_dir() => Manager::Systemd,
             () => Manager::Cron,
         }
     }
 }
 
-/// What is to be started, and what it is called.
+/// What to start, and its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
     /// This program.
     program: PathBuf,
-    /// The home, where it is not the usual one.
+    /// The home, if it is not the usual one.
     home: Option<PathBuf>,
-    /// The lock folder, where it was named.
+    /// The lock folder, if it was named.
     locks: Option<PathBuf>,
-    /// Of each home its own.
+    /// The name of the service; each home has its own.
     name: String,
 }
 
@@ -69,12 +69,12 @@ impl Service {
         Ok(Service { program, home, locks, name })
     }
 
-    /// The words that are the daemon.
+    /// The command that runs the daemon.
     fn up(&self) -> Vec<PathBuf> {
         self.words(&["up", "--foreground"])
     }
 
-    /// The words that send it away and leave the agents running.
+    /// The command that makes the daemon leave and its agents go on.
     fn keep(&self) -> Vec<PathBuf> {
         self.words(&["down", "--keep"])
     }
@@ -85,7 +85,7 @@ impl Service {
     }
 }
 
-/// What tells one home from another in a name (FNV-1a).
+/// A short hash that tells homes apart in a service's name (FNV-1a).
 fn mark(home: &Path) -> String {
     let hash = home
         .as_os_str()
@@ -95,15 +95,15 @@ fn mark(home: &Path) -> String {
     format!("{hash:08x}")
 }
 
-/// What is written, and where.
+/// What to install, and where.
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
-    /// The file; nothing where a program keeps it.
+    /// The file; `None` if a program keeps the text, as crontab does.
     pub(crate) file: Option<PathBuf>,
     pub(crate) text: String,
 }
 
-/// What is written for a manager.
+/// The text to install for a service manager.
 pub(crate) fn text(service: &Service, manager: Manager) -> Result<Text, Failure> {
     match manager {
         Manager::Systemd => systemd::text(service),
@@ -112,7 +112,7 @@ pub(crate) fn text(service: &Service, manager: Manager) -> Result<Text, Failure>
     }
 }
 
-/// Has the manager start it with the machine, and now where that does.
+/// Makes the manager start the daemon with the machine, and also now if it can.
 pub(crate) fn install(service: &Service, manager: Manager, global: &Global) -> Result<Vec<String>, Failure> {
     match manager {
         Manager::Systemd => systemd::install(service, global),
@@ -121,7 +121,7 @@ pub(crate) fn install(service: &Service, manager: Manager, global: &Global) -> R
     }
 }
 
-/// Takes that back. What runs goes on.
+/// Undoes `install`. What runs goes on.
 pub(crate) fn uninstall(service: &Service, manager: Manager) -> Result<bool, Failure> {
     match manager {
         Manager::Systemd => systemd::uninstall(service),
@@ -132,21 +132,21 @@ pub(crate) fn uninstall(service: &Service, manager: Manager) -> Result<bool, Fai
 
 pub(crate) use systemd::{LINGER, linger, lingers};
 
-/// A folder of the user's, by its variable or below the home directory.
+/// A folder of the user: named by a variable, or below the home directory.
 fn user_folder(variable: Option<&str>, below: &str) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = variable.and_then(absolute).or_else(|| absolute("HOME").map(|home| home.join(below)));
     folder.ok_or_else(|| Failure::new(Kind::BadConfig, "this user has no home directory (HOME is not set)"))
 }
 
-/// Writes a file with its folders.
+/// Writes a file, creating its folders.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let written =
         file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(file, text));
     written.map_err(|error| Failure::new(Kind::Failed, format!("{}: {error}", file.display())))
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file; returns whether it existed.
 fn remove(file: &Path) -> Result<bool, Failure> {
     match std::fs::remove_file(file) {
         Ok(()) => Ok(true),
@@ -155,7 +155,7 @@ fn remove(file: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Runs a program of the system's to its end.
+/// Runs a system program to its end and returns its output.
 fn run(program: &str, words: &[&str]) -> Result<String, Failure> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::new(Kind::Failed, format!("`{program}`: {error}")))?;

@@ -1,4 +1,4 @@
-//! A unit of the user's own systemd.
+//! A unit of the user's systemd.
 
 use super::{Service, Text, remove, run, user_folder, write};
 use crate::global::Global;
@@ -9,13 +9,14 @@ use pinfold_core::visible::visible;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Lets the user's systemd run without a login.
+/// Makes the user's systemd run without a login.
 pub(crate) const LINGER: &str = "loginctl enable-linger";
 
-/// - `KillMode=process` and `ExecStop`: a restart of the unit ends the daemon only, and the new one finds the agents again.
-/// - `Delegate=yes`: each run may have a control group of its own below the unit's.
-/// - `OOMPolicy=continue`: an agent that the kernel kills for its memory is the daemon's to judge, and not the unit's end.
-/// - `Restart=on-failure`: `pinfold down` is meant. 75 is another daemon of this home, which needs no second one.
+/// - `KillMode=process` and `ExecStop`: a restart of the unit ends only the daemon, and the new one finds the
+/// agents again.
+/// - `Delegate=yes`: each run may have its own control group below the unit's.
+/// - `OOMPolicy=continue`: when the kernel kills an agent for its memory, the daemon judges it and the unit goes on.
+/// - `Restart=on-failure`: `pinfold down` is meant to last. 75 means that this home already has a daemon.
 pub(super) fn text(service: &Service) -> Result<Text, Failure> {
     let line = |words: Vec<PathBuf>| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let locks = service.locks.as_ref().map(|locks| {
@@ -54,14 +55,14 @@ fn is_hidden(letter: char) -> bool {
     visible(letter.encode_utf8(&mut [0; 4])) != letter.to_string()
 }
 
-/// A word of a unit: in quotes, and nothing in it is a specifier or a variable.
+/// Quotes a word for a unit, so that nothing in it is a specifier or a variable.
 fn quoted(word: &Path) -> String {
     let mut quoted = String::from("\"");
     for letter in word.display().to_string().chars() {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
             '%' | '$' => quoted.extend([letter, letter]),
-            // What a terminal would obey, and what would end the line.
+            // Characters that a terminal would obey, or that would end the line.
             other if is_hidden(other) => _ = write!(quoted, "\\u{:04x}", u32::from(other)),
             other => quoted.push(other),
         }
@@ -70,7 +71,7 @@ fn quoted(word: &Path) -> String {
     quoted
 }
 
-/// Writes the unit, has it started with the machine, and lets it take over from a daemon that runs already.
+/// Writes the unit, enables it, and lets it take over from a running daemon.
 pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>, Failure> {
     let Text { file, text } = text(service)?;
     let Some(file) = file else { return Ok(Vec::new()) };
@@ -82,7 +83,7 @@ pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>,
     control(&["--user", "daemon-reload"])?;
     control(&["--user", "enable", &unit])?;
     let home = home::home(global)?;
-    // One that was started by hand makes room, and its agents stay; one of the unit's is started anew below.
+    // A daemon started by hand makes room and its agents stay; one of the unit is restarted below.
     send_away(&home, true)?;
     control(&["--user", "restart", &unit])?;
     Ok(vec![format!("{} is written; {unit} runs, and starts with the machine", file.display())])
@@ -91,7 +92,7 @@ pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>,
 pub(super) fn uninstall(service: &Service) -> Result<bool, Failure> {
     let Text { file, .. } = text(service)?;
     let Some(file) = file.filter(|file| file.exists()) else { return Ok(false) };
-    // Where no systemd answers there is nothing to take back but the file, and the link that enables it.
+    // Without a systemd that answers, only the file and the link that enables it are left to remove.
     let unit = unit(service);
     if run("systemctl", &["--user", "disable", &unit]).is_err() {
         let wants = file.with_file_name("default.target.wants").join(&unit);
@@ -109,7 +110,7 @@ pub(crate) fn lingers() -> bool {
         .is_ok_and(|said| said.trim() == "yes")
 }
 
-/// Has it do so.
+/// Makes this user's systemd run without a login.
 pub(crate) fn linger() -> Result<(), Failure> {
     run("loginctl", &["enable-linger"])
         .map(drop)

@@ -1,18 +1,18 @@
-//! A text that is being typed: one line, or several.
+//! A text field being edited: one line, or several.
 
 use super::key::{Code, Key};
 use pinfold_core::visible::visible;
 
-/// The text, and where the cursor is in it.
+/// The text, and the position of the cursor in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Editor {
     text: String,
-    /// In bytes, between two characters.
+    /// A byte offset, on a character boundary.
     at: usize,
 }
 
 impl Editor {
-    /// A text with the cursor at its end.
+    /// A field with this text and the cursor at its end.
     pub(crate) fn of(text: &str) -> Editor {
         Editor { text: text.to_owned(), at: text.len() }
     }
@@ -21,18 +21,18 @@ impl Editor {
         &self.text
     }
 
-    /// Puts text where the cursor is; on one line an end of a line is a blank.
+    /// Inserts text at the cursor.
     pub(crate) fn insert(&mut self, text: &str) {
         self.text.insert_str(self.at, text);
         self.at += text.len();
     }
 
-    /// The same on one line.
+    /// Inserts text at the cursor of a single-line field: line breaks and tabs become blanks.
     pub(crate) fn insert_line(&mut self, text: &str) {
         self.insert(&text.trim_end_matches('\n').replace(['\n', '\t'], " "));
     }
 
-    /// Follows a key that edits; whether it did anything.
+    /// Handles an editing key; returns whether it did anything.
     pub(crate) fn key(&mut self, key: Key) -> bool {
         if let Some(character) = key.typed() {
             self.insert(character.encode_utf8(&mut [0; 4]));
@@ -81,7 +81,7 @@ impl Editor {
         before.rfind(char::is_whitespace).map_or(0, |blank| blank + 1)
     }
 
-    /// Goes a line up or down, to the same column where there is one.
+    /// Moves up or down by lines, to the same column if there is one.
     fn go_line(&mut self, by: i32) {
         let column = self.text[self.line_begins()..self.at].chars().count();
         if by < 0 {
@@ -102,7 +102,7 @@ impl Editor {
         self.at += line.chars().take(column).map(char::len_utf8).sum::<usize>();
     }
 
-    /// The lines as they are shown, and the line and column of the cursor, in columns of a terminal.
+    /// The lines as shown, with the cursor's line and column, in terminal columns.
     pub(crate) fn shown(&self) -> (Vec<String>, usize, usize) {
         let lines = self.text.split('\n').map(|line| visible(line).into_owned()).collect();
         let row = self.text[..self.at].matches('\n').count();

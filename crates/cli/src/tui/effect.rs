@@ -1,4 +1,4 @@
-//! What comes in, and what is to be done: the two ends of `update`, as data.
+//! Inputs and effects: what goes into `update` and what comes out of it, as data.
 
 use super::known::News;
 use super::model::Gathered;
@@ -11,27 +11,27 @@ use pinfold_terminal::Looks;
 #[derive(Debug)]
 pub(crate) enum Input {
     Typed(Typed),
-    /// The terminal has so many columns and rows.
+    /// The terminal now has this many columns and rows.
     Resized(u16, u16),
     Feed(News),
     Answered(Answer),
-    /// The terminal of a session that is looked at; or why it is not seen.
+    /// The contents of a watched session's terminal, or why it cannot be seen.
     Screen {
         of: String,
         shown: Result<Vec<Vec<(String, Looks)>>, String>,
     },
-    /// Output of a session that is followed; or why no more comes.
+    /// Output of a followed session, or why no more will arrive.
     Followed {
         of: String,
         lines: Result<Vec<String>, String>,
     },
-    /// Back from an attach, with what it said last.
+    /// An attach has ended; with the last thing it said.
     Back(Result<String, String>),
-    /// Time has passed that is shown.
+    /// Enough time has passed for something shown to be out of date.
     Tick,
 }
 
-/// Something to be done.
+/// Something for the shell to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     Quit,
@@ -40,23 +40,23 @@ pub(crate) enum Effect {
         id: String,
     },
     Ask(Request),
-    /// Look at this terminal, or at none any more.
+    /// Watch this terminal, or stop watching.
     Watch(Option<Watch>),
-    /// Follow this output, or none any more.
+    /// Follow this session's output, or stop following.
     Follow(Option<String>),
-    /// Keep what is kept over runs of the UI.
+    /// Save what survives a restart of the UI.
     Keep,
-    /// Call for a person.
+    /// Call the user's attention with this text.
     Call(String),
-    /// Somebody looks: nobody has to be called any more.
+    /// The user is looking: take back the call for attention.
     Calm,
-    /// Take the mouse, or leave it to the terminal.
+    /// Capture the mouse, or leave it to the terminal.
     Mouse(bool),
-    /// Paint everything anew.
+    /// Repaint everything.
     Redraw,
 }
 
-/// A terminal that is looked at.
+/// A terminal to watch, and the size to show it in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Watch {
     pub(crate) id: String,
@@ -64,7 +64,7 @@ pub(crate) struct Watch {
     pub(crate) columns: u16,
 }
 
-/// What the daemon, or the file system, is asked.
+/// A request to the daemon or the file system.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Request {
     Detail {
@@ -117,13 +117,13 @@ pub(crate) enum Request {
         dry: bool,
     },
     Locks,
-    /// The directories that a path may be completed to.
+    /// Lists the directories that a path may be completed to.
     Complete {
         path: String,
     },
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Detail {
@@ -134,19 +134,19 @@ pub(crate) enum Answer {
         text: String,
         hits: Result<Vec<Hit>, String>,
     },
-    /// It is done; what is said of it.
+    /// Done, with what to tell the user.
     Done(String),
-    /// A message is durable; what is said of it.
+    /// A message is durable, with what to tell the user.
     Sent {
         id: String,
         said: String,
     },
-    /// It was archived.
+    /// A session was archived.
     Archived {
         id: String,
         name: String,
     },
-    /// A session was made: its id and name.
+    /// A session was created: its id and name.
     Made(Result<(String, String), String>),
     Purged {
         dry: bool,

@@ -1,4 +1,4 @@
-//! Sessions and models for tests: nothing in them depends on the day or the machine.
+//! Sessions and models for tests; nothing in them depends on the date or the machine.
 
 use super::keymap::Keymap;
 use super::known::{News, Told};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// 2026-11-17T12:00:00Z.
 pub(crate) const NOW: u64 = 1_794_916_800_000;
 
-/// A session as the feed has it.
+/// A session as the feed sends it.
 pub(crate) fn session(number: u32, name: &str, changes: Value) -> Value {
     let mut object = json!({
         "id": format!("01TEST{number:020}"), "name": name, "agent": "claude", "dir": format!("/home/u/src/{name}"),
@@ -32,7 +32,7 @@ pub(crate) fn session(number: u32, name: &str, changes: Value) -> Value {
     object
 }
 
-/// Ten sessions, one for each thing that a session can be.
+/// Ten sessions, one for each condition a session can be in.
 pub(crate) fn ten() -> Vec<Value> {
     [five_for_a_person(), five_others()].concat()
 }
@@ -107,7 +107,7 @@ fn five_others() -> Vec<Value> {
     ]
 }
 
-/// A model that knows these sessions.
+/// A model with these sessions.
 pub(crate) fn model(size: (u16, u16), sessions: Vec<Value>) -> Model {
     let keymap = Keymap::of(&BTreeMap::new()).expect("the table is sound");
     let here = Here {
@@ -122,20 +122,20 @@ pub(crate) fn model(size: (u16, u16), sessions: Vec<Value>) -> Model {
     model
 }
 
-/// Tells a model all sessions.
+/// Gives a model a snapshot of all sessions.
 pub(crate) fn snapshot(model: &mut Model, sessions: Vec<Value>) -> Vec<effect::Effect> {
     let sessions = sessions.into_iter().map(|one| Told::read(one).expect("a session")).collect();
     let news = News::Snapshot { revision: "1.1".into(), sessions, more: false };
     update(model, effect::Input::Feed(news), NOW)
 }
 
-/// Tells a model that one has changed.
+/// Tells a model that one session has changed.
 pub(crate) fn changed(model: &mut Model, session: Value) -> Vec<effect::Effect> {
     let told = Box::new(Told::read(session).expect("a session"));
     update(model, effect::Input::Feed(News::Changed { revision: "1.2".into(), told }), NOW)
 }
 
-/// Types keys, as they are written, one behind the other.
+/// Presses keys one after the other, given by their names.
 pub(crate) fn keys(model: &mut Model, words: &str) -> Vec<effect::Effect> {
     let mut effects = Vec::new();
     for word in words.split(' ') {

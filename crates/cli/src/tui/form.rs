@@ -1,4 +1,4 @@
-//! The form of a new session: agent, directory, mode, name, and a command where it has no preset.
+//! The form for a new session: agent, directory, mode, name, and a command if the agent has no preset.
 
 use super::editor::Editor;
 use pinfold_api::request::NewSession;
@@ -6,10 +6,10 @@ use pinfold_api::request::NewSession;
 /// The agent that runs any program.
 pub(crate) const COMMAND: &str = "command";
 
-/// The modes to choose from; the first is the agent's own.
+/// The modes to choose from; the first leaves it to the agent's preset.
 pub(crate) const MODES: [&str; 4] = ["usual", "on-demand", "always", "once"];
 
-/// What is filled in.
+/// A field of the form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Field {
     Agent,
@@ -19,7 +19,7 @@ pub(crate) enum Field {
     Name,
 }
 
-/// What was filled in so far.
+/// The state of the form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) agents: Vec<String>,
@@ -28,13 +28,13 @@ pub(crate) struct Form {
     pub(crate) dir: Editor,
     pub(crate) mode: usize,
     pub(crate) name: Editor,
-    /// Which field is being filled in.
+    /// The index of the current field.
     pub(crate) at: usize,
-    /// What the directory may be completed to.
+    /// Completions of the directory.
     pub(crate) candidates: Vec<String>,
-    /// What is wrong with it.
+    /// What is wrong with the input.
     pub(crate) problem: Option<String>,
-    /// It was sent and there is no answer yet.
+    /// The request was sent and has no answer yet.
     pub(crate) waiting: bool,
 }
 
@@ -62,27 +62,27 @@ impl Form {
         self.agents.get(self.agent).map_or(COMMAND, String::as_str)
     }
 
-    /// The fields that there are for this agent, in order.
+    /// The fields for this agent, in order.
     pub(crate) fn fields(&self) -> Vec<Field> {
         let mut fields = vec![Field::Agent, Field::Command, Field::Directory, Field::Mode, Field::Name];
         fields.retain(|field| *field != Field::Command || self.agent() == COMMAND);
         fields
     }
 
-    /// The field that is being filled in.
+    /// The current field.
     pub(crate) fn field(&self) -> Field {
         let fields = self.fields();
         fields.get(self.at).or(fields.last()).cloned().unwrap_or(Field::Name)
     }
 
-    /// Goes to another field.
+    /// Moves to another field.
     pub(crate) fn go(&mut self, by: isize) {
         let count = self.fields().len();
         self.at = self.at.checked_add_signed(by).map_or(count - 1, |at| at % count);
         self.candidates.clear();
     }
 
-    /// What is typed into, where that is text.
+    /// The editor of the current field, if it takes text.
     pub(crate) fn editor(&mut self) -> Option<&mut Editor> {
         match self.field() {
             Field::Command => Some(&mut self.command),
@@ -92,7 +92,7 @@ impl Form {
         }
     }
 
-    /// Chooses another agent or mode.
+    /// Chooses the next or previous agent or mode.
     pub(crate) fn choose(&mut self, by: isize) {
         let turn = |at: usize, count: usize| at.checked_add_signed(by).map_or(count - 1, |at| at % count);
         match self.field() {
@@ -102,7 +102,8 @@ impl Form {
         }
     }
 
-    /// The request that it makes; what is wrong with it otherwise. A command is words, as a shell without any magic reads them.
+    /// The request for the session, or what is wrong with the input. The command is split into words, with
+    /// quotes but without any other shell syntax.
     pub(crate) fn request(&self) -> Result<NewSession, String> {
         let command: Vec<String> = words(self.command.text())?;
         if self.agent() == COMMAND && command.is_empty() {
@@ -120,7 +121,7 @@ impl Form {
     }
 }
 
-/// The words of a line; quotes keep blanks together.
+/// Splits a line into words; quotes keep blanks together.
 fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for character in line.chars() {

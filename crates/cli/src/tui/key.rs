@@ -1,8 +1,8 @@
-//! A key as it is pressed, and as it is written: `a`, `A`, `ctrl-k`, `alt-enter`, `page-down`, `f5`.
+//! A key as pressed, and its name: `a`, `A`, `ctrl-k`, `alt-enter`, `page-down`, `f5`.
 
 use std::fmt;
 
-/// What was pressed.
+/// The key without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Code {
     Char(char),
@@ -24,7 +24,7 @@ pub(crate) enum Code {
     F(u8),
 }
 
-/// A key, with what was held down beside it. Shift is in the character, or in [`Code::BackTab`].
+/// A key with its modifiers. Shift is part of the character, or of [`Code::BackTab`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) code: Code,
@@ -32,7 +32,7 @@ pub(crate) struct Key {
     pub(crate) alt: bool,
 }
 
-/// The keys that have a name.
+/// The keys with names.
 const NAMES: [(&str, Code); 18] = [
     ("enter", Code::Enter),
     ("esc", Code::Esc),
@@ -55,27 +55,27 @@ const NAMES: [(&str, Code); 18] = [
 ];
 
 impl Key {
-    /// A key alone.
+    /// A key without modifiers.
     pub(crate) const fn of(code: Code) -> Key {
         Key { code, ctrl: false, alt: false }
     }
 
-    /// A character alone.
+    /// A character without modifiers.
     pub(crate) const fn char(character: char) -> Key {
         Key::of(Code::Char(character))
     }
 
-    /// The same with Ctrl held down.
+    /// This key with Ctrl.
     pub(crate) const fn with_ctrl(self) -> Key {
         Key { ctrl: true, ..self }
     }
 
-    /// The same with Alt held down.
+    /// This key with Alt.
     pub(crate) const fn with_alt(self) -> Key {
         Key { alt: true, ..self }
     }
 
-    /// The character that it types, where it types one.
+    /// The character this key types, if any.
     pub(crate) fn typed(self) -> Option<char> {
         if let (Code::Char(character), false, false) = (self.code, self.ctrl, self.alt) {
             return Some(character);
@@ -83,7 +83,7 @@ impl Key {
         None
     }
 
-    /// Reads a key as it is written.
+    /// Parses the name of a key.
     pub(crate) fn parse(word: &str) -> Option<Key> {
         if let Some(rest) = word.strip_prefix("ctrl-").filter(|rest| !rest.is_empty()) {
             return Key::parse(rest).map(Key::with_ctrl);

@@ -1,19 +1,19 @@
-//! The keys: one table of what each does where. The help, the configuration and a test that no key has two meanings in
-//! one place are made of it.
+//! The keys: one table says what each does in which context. The help and the configuration are made from it,
+//! and a test checks that no key has two meanings in one context.
 
 use super::key::Key;
 use std::collections::BTreeMap;
 
-/// Where a key is pressed.
+/// The context in which a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// In the list.
     List,
-    /// Where text is typed: characters are text there.
+    /// Where text is typed; characters are text there.
     Field,
-    /// On a page that is read, or a question that is answered with yes or no.
+    /// On a page that is read, or at a yes-or-no question.
     Page,
-    /// Where a request is answered.
+    /// At a request to be answered.
     Request,
 }
 
@@ -24,7 +24,7 @@ macro_rules! acts {
         pub(crate) enum Act { $($Act),+ }
 
         impl Act {
-            /// Its word in the configuration.
+            /// The name of this action in the configuration.
             pub(crate) fn word(self) -> &'static str {
                 match self { $(Act::$Act => $word),+ }
             }
@@ -55,7 +55,7 @@ const fn row(place: Place, act: Act, keys: &'static [&'static str], help: &'stat
     Row { place, act, keys, help }
 }
 
-/// Every key, where it is pressed, and what it does.
+/// Every key with its context and its action.
 pub(crate) const TABLE: &[Row] = &[
     row(Place::List, Act::Down, &["j", "down"], "select the next session"),
     row(Place::List, Act::Up, &["k", "up"], "select the one before"),
@@ -112,23 +112,23 @@ pub(crate) const TABLE: &[Row] = &[
     row(Place::Request, Act::Close, &["esc", "q", "ctrl-c"], "close, answer nothing"),
 ];
 
-/// The keys in force.
+/// The keys in force, after the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
     rows: Vec<(Place, Act, Vec<Key>)>,
 }
 
-/// Why keys of the configuration cannot be.
+/// Why the configuration's keys are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadKeys {
-    /// Nothing is written so.
+    /// This is not the name of a key.
     NotAKey { act: String, key: String },
-    /// Two things would be done by one key.
+    /// One key would do two things.
     Twice { key: String, one: &'static str, other: &'static str },
 }
 
 impl Keymap {
-    /// The table, with other keys where they are given by the word of what they do.
+    /// The table, with the keys of the given actions replaced. Actions are given by name.
     pub(crate) fn of(changed: &BTreeMap<String, Vec<String>>) -> Result<Keymap, BadKeys> {
         let mut rows = Vec::with_capacity(TABLE.len());
         for Row { place, act, keys, .. } in TABLE {
@@ -165,20 +165,20 @@ impl Keymap {
         None
     }
 
-    /// What a key does in a place.
+    /// What a key does in a context.
     pub(crate) fn act(&self, place: Place, key: Key) -> Option<Act> {
         let here = self.rows.iter().filter(|(of, ..)| *of == place);
         here.into_iter().find(|(_, _, keys)| keys.contains(&key)).map(|(_, act, _)| *act)
     }
 
-    /// The keys that do something in a place, as they are written.
+    /// The names of the keys for an action in a context.
     pub(crate) fn words(&self, place: Place, act: Act) -> String {
         let found = self.rows.iter().find(|(of, does, _)| (*of, *does) == (place, act));
         let keys = found.map(|(_, _, keys)| keys.as_slice()).unwrap_or_default();
         keys.iter().map(Key::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// The first of them.
+    /// The first of these names.
     pub(crate) fn word(&self, place: Place, act: Act) -> String {
         self.words(place, act).split(' ').next().unwrap_or_default().to_owned()
     }

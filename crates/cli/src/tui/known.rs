@@ -1,25 +1,25 @@
-//! The sessions as the feed tells them: a snapshot in parts, then changes. Nothing is asked for.
+//! The sessions as told by the feed: a snapshot in parts, then changes. Nothing is requested.
 
 use pinfold_api::feed::Live;
 use pinfold_api::object::Session;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many readings of memory are kept: one for each column of a sparkline.
+/// How many memory readings are kept: one for each column of a sparkline.
 const READINGS: usize = 8;
 
-/// A session, with what a newer daemon says beside what this version knows.
+/// A session, with fields of newer daemons that this version's `Session` does not have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Told {
     pub(crate) session: Session,
     pub(crate) account: Option<String>,
-    /// Whether a person has looked at what it did; nothing where the daemon does not say.
+    /// Whether a person has looked at what it did; `None` if the daemon does not say.
     pub(crate) seen: Option<bool>,
     pub(crate) cost: Option<f64>,
 }
 
 impl Told {
-    /// Reads one as the feed has it.
+    /// Reads a session as the feed sends it.
     pub(crate) fn read(object: Value) -> Option<Told> {
         let account = object["account"].as_str().map(str::to_owned);
         let (seen, cost) = (object["seen"].as_bool(), object["usage"]["cost_usd"].as_f64());
@@ -28,28 +28,28 @@ impl Told {
     }
 }
 
-/// What the feed says.
+/// One piece of news from the feed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum News {
     /// All sessions, or a part of them.
     Snapshot { revision: String, sessions: Vec<Told>, more: bool },
-    /// One that changed.
+    /// A session has changed.
     Changed { revision: String, told: Box<Told> },
-    /// One that was removed for good.
+    /// A session was removed for good.
     Removed { revision: String, id: String },
-    /// What is measured of one.
+    /// New measurements of a session.
     Live(Box<Live>),
-    /// The daemon does not answer, and why.
+    /// The daemon does not answer, with the reason.
     Away(String),
 }
 
-/// One session that is known.
+/// A known session.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
     pub(crate) told: Told,
-    /// When it was told, by the wall clock: its sentences are of that moment.
+    /// When it was told, by the wall clock: its sentences refer to that time.
     pub(crate) at: u64,
-    /// The last readings of its memory, the newest last.
+    /// Its last memory readings, oldest first.
     pub(crate) memory: VecDeque<u64>,
 }
 
@@ -87,26 +87,26 @@ impl Known {
     }
 }
 
-/// All sessions.
+/// All known sessions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Sessions {
     pub(crate) all: BTreeMap<String, Known>,
-    /// What they are as of.
+    /// The feed's revision that they reflect.
     pub(crate) revision: Option<String>,
-    /// The wall clock, as whoever tells them news has it.
+    /// The wall clock, as set by the caller before each piece of news.
     pub(crate) now: u64,
-    /// The parts of a snapshot that is not whole yet.
+    /// The parts of a snapshot that is not complete yet.
     parts: Option<Vec<Told>>,
 }
 
-/// What became of what is known.
+/// What a piece of news changed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Became {
     /// Nothing that is shown.
     Nothing,
-    /// Everything may be different.
+    /// Possibly everything.
     Whole,
-    /// One is different, or gone.
+    /// One session has changed, or is gone.
     One { id: String, before: Option<Box<Known>> },
 }
 
@@ -115,7 +115,7 @@ impl Sessions {
         self.all.get(id)
     }
 
-    /// Takes news in.
+    /// Applies a piece of news.
     pub(crate) fn take(&mut self, news: News) -> Became {
         match news {
             News::Snapshot { revision, sessions, more } => self.snapshot(revision, sessions, more),
@@ -165,7 +165,7 @@ impl Sessions {
     }
 }
 
-/// Reads one event of the feed.
+/// Parses one event of the feed.
 pub(crate) fn read(kind: &str, data: &str) -> Option<News> {
     if kind == "live" {
         return serde_json::from_str(data).ok().map(|live| News::Live(Box::new(live)));

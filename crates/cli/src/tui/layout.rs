@@ -1,26 +1,26 @@
-//! Where what is: the head, the list, the pane, the last line.
+//! Divides the screen: title, list, pane, last line.
 
 use ratatui_core::layout::Rect;
 
-/// With this many columns the pane stands beside the list, with fewer below it.
+/// With at least this many columns the pane is beside the list, otherwise below it.
 const BESIDE: u16 = 150;
 /// With fewer rows there is no pane below the list.
 const BELOW: u16 = 16;
 
-/// The places on the screen. What has no room has no height.
+/// The areas of the screen. An area without room has no height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) title: Rect,
-    /// The names of the columns.
+    /// The column headings.
     pub(crate) heads: Rect,
     pub(crate) list: Rect,
-    /// The line between list and pane, which names what is in it.
+    /// The line between the list and the pane, with the pane's title.
     pub(crate) border: Rect,
     pub(crate) pane: Rect,
     pub(crate) last: Rect,
 }
 
-/// Divides a screen of so many columns and rows, with or without a pane.
+/// Divides a screen of this many columns and rows, with or without a pane.
 pub(crate) fn layout((columns, rows): (u16, u16), with_pane: bool) -> Layout {
     let line = |y: u16| Rect::new(0, y.min(rows), columns, u16::from(y < rows));
     let middle = rows.saturating_sub(3);

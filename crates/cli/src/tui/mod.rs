@@ -1,8 +1,8 @@
-//! The terminal UI: a list of sessions that one can live in.
+//! The terminal UI: a list of sessions to work from all day.
 //!
-//! Pure in the middle: `model` is what is known and shown, `update` says what an input means and what is to be done,
-//! `view` makes a frame of the model. Around it a thin `shell` waits for keys, the feed and answers, performs effects and
-//! paints what differs. What each key does is one table, in `keymap`.
+//! Pure in the middle: `model` is what is known and shown, `update` decides what an input means and what to
+//! do, `view` makes a frame from the model. Around it a thin `shell` waits for keys, the feed and answers,
+//! performs effects and paints what has changed. `keymap` is the one table of what each key does.
 
 mod editor;
 mod effect;

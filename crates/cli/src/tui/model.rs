@@ -1,4 +1,4 @@
-//! Everything that the UI knows and shows. It changes only in `update`, and `view` reads it.
+//! Everything the UI knows and shows. Only `update` changes it; `view` reads it.
 
 use super::editor::Editor;
 use super::form::Form;
@@ -10,12 +10,12 @@ use pinfold_api::object::{Event, Lock, LogLine, Message, Purged, Session};
 use pinfold_terminal::Looks;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The whole of it.
+/// The state of the UI.
 #[derive(Debug)]
 pub(crate) struct Model {
     /// Columns and rows of the terminal.
     pub(crate) size: (u16, u16),
-    /// The wall clock when something happened last.
+    /// The wall clock at the last input.
     pub(crate) now: u64,
     pub(crate) link: Link,
     pub(crate) sessions: Sessions,
@@ -26,9 +26,9 @@ pub(crate) struct Model {
     pub(crate) keymap: Keymap,
     pub(crate) mouse: bool,
     pub(crate) focused: bool,
-    /// Messages that were begun and not sent, by session.
+    /// Messages begun but not sent, by session.
     pub(crate) drafts: BTreeMap<String, String>,
-    /// Ids and names of what was archived here, the last one last.
+    /// Ids and names of the sessions archived here, newest last.
     pub(crate) archived: Vec<(String, String)>,
     pub(crate) here: Here,
 }
@@ -36,19 +36,19 @@ pub(crate) struct Model {
 /// Where the UI runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Here {
-    /// The name of the session that it is part of.
+    /// The name of the session that the UI runs in.
     pub(crate) own: Option<String>,
-    /// The home directory of its user, which is written as `~`.
+    /// The user's home directory, shown as `~`.
     pub(crate) home: Option<String>,
-    /// The directory that it was started in.
+    /// The directory the UI was started in.
     pub(crate) dir: String,
-    /// Agents that a session can be made of.
+    /// Agents that a new session can have.
     pub(crate) agents: Vec<String>,
-    /// Moments are told in the time of this machine, unless a test wants otherwise.
+    /// Whether times are shown in UTC, for tests, instead of in this machine's zone.
     pub(crate) utc: bool,
 }
 
-/// How it stands with the daemon.
+/// The state of the connection with the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Link {
     Connecting,
@@ -56,7 +56,7 @@ pub(crate) enum Link {
     Away { since: u64, why: String },
 }
 
-/// The list, and where one is in it.
+/// The list, and the position in it.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub(crate) wanted: Wanted,
@@ -64,7 +64,7 @@ pub(crate) struct List {
     /// The selected row; it follows its session.
     pub(crate) at: usize,
     pub(crate) selected: Option<String>,
-    /// The first row that is shown.
+    /// The first visible row.
     pub(crate) top: usize,
     pub(crate) search: Option<Search>,
 }
@@ -73,12 +73,12 @@ pub(crate) struct List {
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     pub(crate) field: Editor,
-    /// Whether it is being typed.
+    /// Whether the user is typing in it.
     pub(crate) typing: bool,
-    /// What the daemon was asked last, and whether it has answered.
+    /// What the daemon was last asked, and whether its answer is outstanding.
     pub(crate) asked: Option<String>,
     pub(crate) waiting: bool,
-    /// What was found, by the name of the session; nothing of what the list shows anyway.
+    /// Excerpts found, by session name; only text that the list does not show anyway.
     pub(crate) found: BTreeMap<String, String>,
 }
 
@@ -93,18 +93,18 @@ pub(crate) enum Pane {
 /// The details of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Detail {
-    /// Whose they are.
+    /// The id of their session.
     pub(crate) of: Option<String>,
     pub(crate) gathered: Option<Gathered>,
-    /// They were asked for and have not come yet.
+    /// Requested, but not arrived yet.
     pub(crate) waiting: bool,
-    /// It has changed since they were asked for.
+    /// The session has changed since the request.
     pub(crate) stale: bool,
-    /// The first line that is shown.
+    /// The first visible line.
     pub(crate) top: usize,
 }
 
-/// What was read of a session.
+/// The answers that make up a session's details.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gathered {
     pub(crate) session: Session,
@@ -113,16 +113,16 @@ pub(crate) struct Gathered {
     pub(crate) log: Vec<LogLine>,
 }
 
-/// The terminal of a session, seen without attaching.
+/// The terminal of a session, watched without attaching.
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
     pub(crate) of: Option<String>,
     pub(crate) lines: Vec<Vec<(String, Looks)>>,
-    /// Why nothing is seen.
+    /// Why it cannot be seen.
     pub(crate) why: Option<String>,
 }
 
-/// What is in front of the list.
+/// What covers the list.
 #[derive(Debug)]
 pub(crate) enum Overlay {
     Help { top: usize },
@@ -137,18 +137,18 @@ pub(crate) enum Overlay {
     Logs(Logs),
 }
 
-/// The output of a session as it comes.
+/// The output of a session, followed live.
 #[derive(Debug)]
 pub(crate) struct Logs {
     pub(crate) of: String,
     pub(crate) lines: VecDeque<String>,
-    /// So many lines up from the end.
+    /// How many lines it is scrolled up from the end.
     pub(crate) up: usize,
-    /// Why no more comes.
+    /// Why no more output will arrive.
     pub(crate) over: Option<String>,
 }
 
-/// What is said in the last line.
+/// The message in the last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) text: String,
@@ -166,7 +166,7 @@ impl Note {
 }
 
 impl Model {
-    /// One that knows nothing yet.
+    /// A model that knows nothing yet.
     pub(crate) fn new(size: (u16, u16), keymap: Keymap, here: Here) -> Model {
         Model {
             size,
@@ -186,7 +186,7 @@ impl Model {
         }
     }
 
-    /// Where keys are pressed now.
+    /// The context in which keys are pressed now.
     pub(crate) fn place(&self) -> Place {
         match &self.overlay {
             None if self.list.search.as_ref().is_some_and(|search| search.typing) => Place::Field,
@@ -203,22 +203,22 @@ impl Model {
         }
     }
 
-    /// The session that is selected.
+    /// The selected session.
     pub(crate) fn selected(&self) -> Option<&Known> {
         self.sessions.get(self.list.selected.as_deref()?)
     }
 
-    /// The name of a session, or its id where it is gone.
+    /// The name of a session, or its id if it is gone.
     pub(crate) fn name<'a>(&'a self, id: &'a str) -> &'a str {
         self.sessions.get(id).map_or(id, |known| &known.told.session.name)
     }
 
-    /// Whether a session is the one that this UI runs in.
+    /// Whether a session is the one this UI runs in.
     pub(crate) fn is_own(&self, session: &Session) -> bool {
         self.here.own.as_deref() == Some(&session.name)
     }
 
-    /// Makes the rows anew; the selection stays with its session, or near where it was.
+    /// Rebuilds the rows; the selection stays with its session, or near where it was.
     pub(crate) fn arrange(&mut self) {
         let list = &mut self.list;
         let names = list.search.as_ref().map(|search| {
@@ -230,13 +230,13 @@ impl Model {
         list.rows = rows(&self.sessions, &list.wanted);
         let same =
             list.selected.as_deref().and_then(|id| list.rows.iter().position(|row| row.id() == Some(id)));
-        // One in several groups stays where it is selected.
+        // A session in several groups stays selected in the same one.
         let here = list.rows.get(list.at).is_some_and(|row| row.id() == list.selected.as_deref());
         let at = if here { list.at } else { same.unwrap_or(list.at) };
         self.select(at);
     }
 
-    /// The same for a session that was made here: it is selected as soon as the list has it.
+    /// Like `arrange`, for a session created here: it is selected as soon as the list has it.
     pub(crate) fn arrange_for_new(&mut self) {
         let wanted = self.list.selected.clone();
         self.list.at = usize::MAX;
@@ -244,11 +244,11 @@ impl Model {
         self.list.selected = wanted;
     }
 
-    /// Selects a row, and keeps it in sight.
+    /// Selects a row and scrolls it into view.
     pub(crate) fn select(&mut self, at: usize) {
         let seen = self.list_rows();
         let list = &mut self.list;
-        // What was selected when the UI was left is found again when the feed has told of it.
+        // While the list is empty, the remembered selection is kept until the feed tells of its session.
         if list.rows.is_empty() {
             (list.at, list.top) = (0, 0);
             return;
@@ -259,12 +259,12 @@ impl Model {
         list.top = list.top.min(list.rows.len().saturating_sub(seen.min(list.rows.len())));
     }
 
-    /// Where what is on the screen.
+    /// The areas of the screen.
     pub(crate) fn layout(&self) -> Layout {
         layout(self.size, !matches!(self.pane, Pane::Hidden))
     }
 
-    /// How many rows of the list are in sight.
+    /// How many rows of the list are visible.
     pub(crate) fn list_rows(&self) -> usize {
         usize::from(self.layout().list.height)
     }

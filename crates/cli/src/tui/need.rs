@@ -1,35 +1,35 @@
-//! Who needs a person, and how much: the order of the list, and what is called out.
+//! How much each session needs a person: it sets the order of the list and what calls for attention.
 
 use super::known::Known;
 use pinfold_api::word::{Activity, State};
 
-/// What a session needs, those that need a person most first.
+/// What a session needs; those that need a person most come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// It asks something, or waits for a person.
+    /// It asks a question, or waits for a person.
     Asks,
-    /// It has failed, or its record cannot be read.
+    /// It has failed, or its record is damaged.
     Failed,
-    /// A limit, a login or somebody else's lock keeps it.
+    /// A usage limit, a login or another holder's lock keeps it.
     Held,
-    /// It has done something that nobody has looked at.
+    /// It has done something that no person has looked at.
     Unseen,
-    /// It crashed and comes back by itself.
+    /// It crashed and will be restarted.
     ComesBack,
     /// It works.
     Works,
-    /// It runs and does nothing.
+    /// It runs but does nothing.
     Runs,
-    /// It sleeps until it is needed.
+    /// It is idle until it is needed.
     Sleeps,
     /// A person stopped it.
     Stopped,
-    /// It was put away.
+    /// It is archived.
     Archived,
 }
 
 impl Need {
-    /// What a session needs; `looked` is how many of its turns a person has looked at, as far as is known here.
+    /// The need of a session; `looked` is how many of its turns a person has looked at, as far as this UI knows.
     pub(crate) fn of(known: &Known, looked: Option<u64>) -> Need {
         let session = &known.told.session;
         let asks = session.request.is_some() || session.activity == Activity::Waiting;
@@ -48,12 +48,12 @@ impl Need {
         }
     }
 
-    /// Whether a person has to do something.
+    /// Whether a person should do something.
     pub(crate) fn is_for_person(self) -> bool {
         self <= Need::Unseen
     }
 
-    /// What stands for it at the front of a row.
+    /// The sign at the front of a row.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Need::Asks => "!",
@@ -67,13 +67,13 @@ impl Need {
     }
 }
 
-/// How many of its turns have ended: what a person can have looked at.
+/// How many of its turns have ended, and so can have been looked at.
 pub(crate) fn turns(known: &Known) -> u64 {
     let inbox = known.told.session.inbox;
     inbox.done + inbox.failed
 }
 
-/// Whether it has done something that nobody has looked at: the daemon knows, or this UI noticed.
+/// Whether it has done something that no person has looked at: the daemon says so, or this UI noticed.
 fn is_unseen(known: &Known, looked: Option<u64>) -> bool {
     known.told.seen.map_or_else(|| looked.is_some_and(|looked| turns(known) > looked), |seen| !seen)
 }

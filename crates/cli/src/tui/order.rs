@@ -1,4 +1,4 @@
-//! The rows of the list: which sessions, in which order, below which heads.
+//! The rows of the list: which sessions, in which order, under which headings.
 
 use super::known::{Known, Sessions};
 use super::need::Need;
@@ -31,19 +31,19 @@ impl Grouping {
         }
     }
 
-    /// The one after it.
+    /// The next grouping in the cycle.
     pub(crate) fn next(self) -> Grouping {
         let at = Grouping::ALL.iter().position(|grouping| *grouping == self).unwrap_or(0);
         Grouping::ALL[(at + 1) % Grouping::ALL.len()]
     }
 }
 
-/// One row.
+/// One row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Row {
-    /// The head of a group.
+    /// The heading of a group.
     Head { label: String, count: usize, folded: bool },
-    /// A session, so many steps below the first of its family.
+    /// A session, and its depth below the root of its tree.
     Session { id: String, depth: usize },
 }
 
@@ -56,18 +56,18 @@ impl Row {
     }
 }
 
-/// Which sessions are wanted, and how.
+/// Which sessions to list, and how.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) grouping: Grouping,
     pub(crate) folded: BTreeSet<String>,
     pub(crate) pins: BTreeSet<String>,
-    /// How many turns of each were looked at.
+    /// How many turns of each session a person has looked at.
     pub(crate) looked: BTreeMap<String, u64>,
-    /// Only those that need a person.
+    /// Only sessions that need a person.
     pub(crate) needy: bool,
     pub(crate) archived: bool,
-    /// Only those with this in them, or whose id is among these.
+    /// Only sessions that show this text, or whose id is in the set.
     pub(crate) sought: Option<(String, BTreeSet<String>)>,
 }
 
@@ -90,7 +90,7 @@ impl Wanted {
     }
 }
 
-/// Whether a text is in what the list shows of a session.
+/// Whether a text occurs in what the list shows of a session.
 fn is_in(text: &str, known: &Known) -> bool {
     let session = &known.told.session;
     let text = text.to_lowercase();
@@ -101,7 +101,7 @@ fn is_in(text: &str, known: &Known) -> bool {
 /// The rows of the list.
 pub(crate) fn rows(sessions: &Sessions, wanted: &Wanted) -> Vec<Row> {
     let mut shown: Vec<&Known> = sessions.all.values().filter(|known| wanted.shows(known)).collect();
-    // Names are unique among those that live, so that rows do not change places by themselves.
+    // Names are unique among live sessions, so rows do not change places by themselves.
     shown.sort_by_cached_key(|known| {
         let session = &known.told.session;
         (!wanted.pins.contains(&session.id), wanted.need(known), session.name.clone(), session.id.clone())
@@ -112,7 +112,7 @@ pub(crate) fn rows(sessions: &Sessions, wanted: &Wanted) -> Vec<Row> {
     }
 }
 
-/// Each below its parent, where that is shown too.
+/// Each session below its parent, if that is shown too.
 fn tree(shown: &[&Known]) -> Vec<Row> {
     let ids: BTreeSet<&str> = shown.iter().map(|known| known.told.session.id.as_str()).collect();
     let mut below: BTreeMap<&str, Vec<&Known>> = BTreeMap::new();
@@ -156,7 +156,7 @@ fn grouped(shown: &[&Known], wanted: &Wanted) -> Vec<Row> {
     rows
 }
 
-/// The groups that a session is in; one with several tags is in several.
+/// The groups a session is in; with several tags it is in several.
 fn labels(known: &Known, grouping: Grouping) -> Vec<String> {
     let session = &known.told.session;
     match grouping {

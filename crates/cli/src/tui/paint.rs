@@ -1,4 +1,5 @@
-//! A frame as bytes for a terminal: only what differs from the frame before, in as many colours as there are.
+//! Turns a frame into bytes for the terminal: only what changed since the last frame, in the colours the
+//! terminal has.
 
 use super::view::Frame;
 use ratatui_core::buffer::{Buffer, Cell};
@@ -14,7 +15,7 @@ pub(crate) enum Depth {
     True,
 }
 
-/// Knows what is on the screen.
+/// Paints frames, remembering what is on the screen.
 #[derive(Debug)]
 pub(crate) struct Painter {
     depth: Depth,
@@ -27,12 +28,12 @@ impl Painter {
         Painter { depth, before: None, cursor: None }
     }
 
-    /// Nothing is known of the screen any more.
+    /// Forgets what is on the screen, so that the next frame is painted in full.
     pub(crate) fn forget(&mut self) {
         self.before = None;
     }
 
-    /// What has to be written to show a frame; nothing where it is shown already.
+    /// The bytes to write to show a frame; empty if it is already shown.
     pub(crate) fn paint(&mut self, frame: Frame) -> Vec<u8> {
         let Frame { buffer, cursor } = frame;
         let mut out = Vec::new();
@@ -53,7 +54,7 @@ impl Painter {
                 look = Some(own);
             }
             out.extend_from_slice(cell.symbol().as_bytes());
-            // Where the cursor is after a wide character is not relied on: terminals differ.
+            // After a wide character the cursor's position is not relied on: terminals differ.
             place = cell.symbol().is_ascii().then_some((x + 1, y));
         }
         if out.is_empty() && cursor == self.cursor {
@@ -67,7 +68,7 @@ impl Painter {
         }
         self.before = Some(buffer);
         self.cursor = cursor;
-        // A terminal that knows it shows all of it at once; others pass it over.
+        // Terminals that support synchronized output show the frame at once; others ignore these sequences.
         [b"\x1b[?2026h\x1b[?25l".as_slice(), &out, b"\x1b[?2026l"].concat()
     }
 
@@ -93,7 +94,7 @@ impl Painter {
     }
 }
 
-/// The nearest colour that a terminal has.
+/// The nearest colour that the terminal has.
 fn reduced(color: Color, depth: Depth) -> Color {
     match (depth, color) {
         (Depth::None, _) => Color::Reset,
@@ -104,13 +105,13 @@ fn reduced(color: Color, depth: Depth) -> Color {
     }
 }
 
-/// The nearest colour of the cube of 256.
+/// The nearest colour in the 256-colour cube.
 fn cube(red: u8, green: u8, blue: u8) -> u8 {
     let step = |part: u8| if part < 48 { 0 } else { (u16::from(part).saturating_sub(35) / 40) as u8 };
     16 + 36 * step(red) + 6 * step(green) + step(blue)
 }
 
-/// Red, green and blue of one of 256 colours beyond the first 16.
+/// Red, green and blue of one of the 256 colours, beyond the first 16.
 fn mixed(number: u8) -> (u8, u8, u8) {
     if number >= 232 {
         let grey = 8 + 10 * (number - 232);
@@ -121,7 +122,7 @@ fn mixed(number: u8) -> (u8, u8, u8) {
     (part(number / 36), part(number / 6 % 6), part(number % 6))
 }
 
-/// One of 16: which of the three parts are strong, and whether it is bright.
+/// The nearest of 16 colours: which of the three parts are strong, and whether it is bright.
 fn nearest_of_sixteen((red, green, blue): (u8, u8, u8)) -> Color {
     let most = red.max(green).max(blue);
     if most < 48 {
@@ -130,14 +131,14 @@ fn nearest_of_sixteen((red, green, blue): (u8, u8, u8)) -> Color {
     let strong = |part: u8, bit: u8| if u16::from(part) * 2 > u16::from(most) { bit } else { 0 };
     let number = strong(red, 1) | strong(green, 2) | strong(blue, 4);
     match (number, most) {
-        // Dark greys are the bright black, which is no light one.
+        // Dark greys become bright black, which is a dark grey itself.
         (7, ..96) => Color::Indexed(8),
         (_, 193..) => Color::Indexed(number + 8),
         (_, _) => Color::Indexed(number),
     }
 }
 
-/// Writes a colour; `base` is 30 for what is written and 40 for its ground.
+/// Writes a colour; `base` is 30 for the foreground and 40 for the background.
 fn colour(color: Color, base: u8, out: &mut Vec<u8>) {
     let number = match color {
         Color::Reset => return,

@@ -1,8 +1,8 @@
-//! The command palette: everything that has a key in the list, found by its words.
+//! The command palette: everything with a key in the list, found by words.
 
 use super::keymap::{Place, Row, TABLE};
 
-/// What has all these beginnings of words in its name or its help.
+/// The rows whose name or help has words that begin with each of the typed ones.
 pub(crate) fn found(text: &str) -> Vec<&'static Row> {
     let sought: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let fits = |row: &&Row| {

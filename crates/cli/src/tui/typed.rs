@@ -1,21 +1,21 @@
-//! Bytes of a terminal as what was typed: keys, pastes, the mouse, focus.
+//! Parses a terminal's bytes into keys, pastes, mouse and focus events.
 //!
-//! What is pasted is never keys: a terminal says where it begins and ends, and what is between the two is text whatever
-//! it looks like. What is not understood is dropped.
+//! A paste is never read as keys: the terminal marks where it begins and ends, and everything between is
+//! text, whatever it looks like. Sequences that are not understood are dropped.
 
 use super::key::{Code, Key};
 
-/// One thing that was typed.
+/// One parsed input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     Key(Key),
     Paste(String),
     Mouse(Mouse),
-    /// Whether the terminal has the focus now.
+    /// Whether the terminal now has the focus.
     Focus(bool),
 }
 
-/// What the mouse did, at a column and a row.
+/// A mouse event, at a column and a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mouse {
     pub(crate) what: Click,
@@ -23,7 +23,7 @@ pub(crate) struct Mouse {
     pub(crate) row: u16,
 }
 
-/// What a mouse does that means something here.
+/// The mouse events that mean something here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Click {
     Left,
@@ -31,27 +31,27 @@ pub(crate) enum Click {
     Down,
 }
 
-/// A sequence that is longer is not one.
+/// A longer sequence is not a valid one.
 const LONGEST: usize = 64;
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// Takes bytes in pieces of any length.
+/// Parses bytes that arrive in pieces of any length.
 #[derive(Debug, Default)]
 pub(crate) struct Typing {
     bytes: Vec<u8>,
     pasting: bool,
 }
 
-/// How far the bytes that are there can be read.
+/// The result of parsing the next input.
 enum Next {
-    /// So many bytes, and what they are.
+    /// It is this many bytes long, and means this.
     Is(usize, Option<Typed>),
-    /// More have to come.
+    /// More bytes are needed.
     More,
 }
 
 impl Typing {
-    /// Takes what was read, and returns what is whole.
+    /// Takes bytes that were read, and returns all complete inputs.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Typed> {
         self.bytes.extend_from_slice(bytes);
         let (mut all, mut at) = (Vec::new(), 0);
@@ -61,7 +61,7 @@ impl Typing {
             let Next::Is(count, typed) = next else { break };
             at += count;
             match typed {
-                // The mark of a beginning is not a key itself.
+                // The mark at the beginning of a paste is not an input itself.
                 Some(Typed::Paste(text)) if text.is_empty() && !self.pasting => self.pasting = true,
                 Some(Typed::Paste(text)) => {
                     self.pasting = false;
@@ -74,12 +74,12 @@ impl Typing {
         all
     }
 
-    /// Whether something was begun that may be whole as it is: the key Esc.
+    /// Whether the bytes left over may be complete as they are: the Esc key.
     pub(crate) fn hangs(&self) -> bool {
         !self.bytes.is_empty() && !self.pasting
     }
 
-    /// Nothing more came: what was begun is keys.
+    /// Nothing more arrived: what is left over is keys.
     pub(crate) fn settle(&mut self) -> Vec<Typed> {
         if self.pasting || self.bytes.first() != Some(&0x1b) {
             return Vec::new();
@@ -99,7 +99,7 @@ fn pasted(bytes: &[u8]) -> Next {
     Next::Is(end + PASTE_ENDS.len(), Some(Typed::Paste(text)))
 }
 
-/// The first thing in these bytes.
+/// The first input in these bytes.
 fn one(bytes: &[u8]) -> Next {
     match bytes {
         [] => Next::More,
@@ -120,7 +120,7 @@ fn one(bytes: &[u8]) -> Next {
     }
 }
 
-/// A character or a control character, and how long it is; nothing where it is not whole.
+/// A character or control character, and its length; `None` if it is incomplete.
 fn plain(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let first = *bytes.first()?;
     let key = match first {
@@ -148,7 +148,7 @@ fn character(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     Some((if character.is_some() { length } else { 1 }, character.map(Key::char)))
 }
 
-/// What a terminal answers to a question, which nobody here asked: dropped to its end.
+/// A terminal's answer to a query. The UI sends none, so it is dropped up to its end.
 fn answer(bytes: &[u8]) -> Next {
     let ends = |window: &[u8]| window[0] == 0x07 || window == b"\x1b\\";
     match bytes[2..].windows(2).position(ends) {
@@ -159,7 +159,7 @@ fn answer(bytes: &[u8]) -> Next {
     }
 }
 
-/// `ESC [ numbers letter`.
+/// Parses `ESC [ numbers letter`.
 fn sequence(bytes: &[u8]) -> Next {
     let Some(end) = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte)).map(|at| at + 2) else {
         return if bytes.len() > LONGEST { Next::Is(bytes.len(), None) } else { Next::More };
@@ -188,7 +188,7 @@ fn meaning(parameters: &str, last: u8) -> Option<Typed> {
     Some(Typed::Key(Key { code, ctrl: held & 4 != 0, alt: held & 2 != 0 }))
 }
 
-/// The letters of keys that move the cursor, and of the first function keys.
+/// The final letters of cursor keys and of the first function keys.
 fn single(letter: u8) -> Option<Code> {
     Some(match letter {
         b'A' => Code::Up,
@@ -218,7 +218,7 @@ fn numbered(number: u32) -> Option<Code> {
     })
 }
 
-/// A key by its character's number, as some terminals say it.
+/// A key by its Unicode number, as some terminals report it.
 fn unicode(number: u32) -> Option<Code> {
     Some(match number {
         13 => Code::Enter,
@@ -229,7 +229,7 @@ fn unicode(number: u32) -> Option<Code> {
     })
 }
 
-/// `button;column;row`, counted from 1; only presses and the wheel mean something.
+/// Parses `button;column;row`, counted from 1; only presses and the wheel mean something.
 fn clicked(parameters: &str, last: u8) -> Option<Mouse> {
     let mut numbers = parameters.split(';').map(|number| number.parse::<u16>().ok());
     let (button, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);

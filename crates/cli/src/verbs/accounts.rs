@@ -1,4 +1,4 @@
-//! `accounts`: the credentials that sessions use, their limits, and who is held by them.
+//! `accounts`: the credentials that sessions use, their limits, and which sessions they hold up.
 
 use super::usage::cost;
 use crate::daemon::Daemon;

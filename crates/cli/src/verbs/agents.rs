@@ -1,4 +1,4 @@
-//! `agents`: what can stand behind `new --agent`, and whether it is here. Needs no daemon.
+//! `agents`: what `new --agent` accepts, and whether it is installed. Needs no daemon.
 
 use crate::check;
 use crate::doing::Alone;
@@ -18,9 +18,9 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// A program that does not tell its version within this is not waited for.
+/// How long to wait for a program to print its version.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// More than any version has.
+/// Longer than any version output.
 const LONGEST: u64 = 4096;
 
 /// Which, and what of it.
@@ -83,11 +83,11 @@ impl Alone for Agents {
     }
 }
 
-/// Prints what a file of the registry says, as tables of `config.toml`.
+/// Prints the agents of a registry file as `config.toml` tables.
 fn from_registry(file: &Path, only: Option<&str>, global: &Global) -> Result<(), Failure> {
     let named = |why: String| Failure::new(Kind::Usage, format!("`{}`: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
-    // The registry's words for platforms are those of the compiler.
+    // The registry names platforms as the compiler does.
     let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
     let tables = preset::from_registry(&text, only, &platform).map_err(|error| named(error.to_string()))?;
     if global.json {
@@ -98,7 +98,7 @@ fn from_registry(file: &Path, only: Option<&str>, global: &Global) -> Result<(),
     Ok(())
 }
 
-/// All of them are asked at once: one that does not answer holds up nobody.
+/// Asks all programs for their versions at once, so that one without an answer does not hold up the others.
 fn at_once(presets: Vec<(&str, Preset)>) -> Vec<Value> {
     std::thread::scope(|scope| {
         let ask = |(name, preset)| scope.spawn(move || agent(name, &preset));
@@ -124,7 +124,8 @@ fn agent(name: &str, preset: &Preset) -> Value {
     })
 }
 
-/// Whether pinfold's own tests are run with a version: with exactly this one, or with one that differs in its last number.
+/// Whether pinfold's own tests run with a version: with exactly this one, or with one that differs only in
+/// its last number.
 fn proven(told: &str, versions: &[String]) -> &'static str {
     let near = |version: &str| version.rsplit_once('.').map(|(begin, _)| begin.to_owned());
     let mut words = told.split_whitespace().map(|word| word.trim_start_matches('v'));
@@ -137,9 +138,9 @@ fn proven(told: &str, versions: &[String]) -> &'static str {
     if words.any(is_near) { "near" } else { "unproven" }
 }
 
-/// The first line of what it says of its version, if it says so soon.
+/// The first line that a program prints about its version, if it does so soon.
 ///
-/// Some programs take `--version` for a word like any other and begin to work: whatever was started ends here.
+/// Some programs take `--version` for an ordinary argument and begin to work: whatever was started is ended here.
 fn version(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -148,19 +149,19 @@ fn version(program: &Path) -> Option<String> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw)?;
     let until = Instant::now() + PATIENCE;
     let ended = ends_within(pid, PATIENCE);
-    // Before it is reaped: until then the group is its own, and nobody else's.
+    // Before it is reaped: until then no other process group can have its number.
     _ = rustix::process::kill_process_group(pid, Signal::KILL);
     let status = child.wait().ok()?;
     if !ended || !status.success() {
         return None;
     }
-    // A child of its own that has left the group may keep the pipe open.
+    // A grandchild that has left the group may keep the pipe open.
     let text = said.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// What a program says first, once that is known.
+/// The first output of a program, once it has arrived.
 fn first_words(from: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! `apply`: makes sessions what a file says.
+//! `apply`: makes sessions match a file.
 //!
-//! First everything is compared and shown, then it is done: a file with something wrong in it changes nothing.
+//! First everything is compared and shown, then carried out: a file with a mistake in it changes nothing.
 
 use crate::daemon::Daemon;
 use crate::definition;
@@ -29,7 +29,7 @@ pub(crate) struct Apply {
     dry_run: bool,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Default)]
 struct Plan {
     create: Vec<NewSession>,
@@ -71,7 +71,7 @@ impl Apply {
             let dir = &mut declared.request.dir;
             *dir = dir.take().map(|dir| folder.join(dir).to_string_lossy().into_owned());
         }
-        // A child is made after its parent.
+        // A child is created after its parent.
         let parents: BTreeMap<String, Option<String>> =
             all.iter().map(|one| (one.request.name.clone(), one.request.parent.clone())).collect();
         all.sort_by_key(|one| depth(&one.request.name, &parents));
@@ -105,13 +105,14 @@ impl Apply {
     }
 }
 
-/// How many sessions of the file are above one; in a circle, which the daemon refuses, no more than there are.
+/// How many of the file's sessions are above this one. In a cycle, which the daemon refuses, the count stops
+/// at the number of sessions.
 fn depth(name: &str, parents: &BTreeMap<String, Option<String>>) -> usize {
     let above = std::iter::successors(Some(name), |name| parents.get(*name)?.as_deref());
     above.take(parents.len() + 1).count()
 }
 
-/// Why a session that the file does not have is left alone: as `purge` does it, and what runs is in use too.
+/// Why a session that is not in the file is left alone: the reasons of `purge`, and that it runs.
 fn in_use(session: &Session) -> Option<String> {
     let inbox = &session.inbox;
     match () {
@@ -123,7 +124,7 @@ fn in_use(session: &Session) -> Option<String> {
     }
 }
 
-/// A session that is not there yet: what it is only given by name must be known here.
+/// A session that does not exist yet: variables given only by name must be set here.
 fn new(declared: Declared, file: &Path) -> Result<NewSession, Failure> {
     let Declared { mut request, env_names } = declared;
     let mut env = request.env.take().unwrap_or_default();
@@ -152,7 +153,7 @@ impl Plan {
         file: &Path,
     ) -> Result<(), Failure> {
         let Declared { mut request, env_names } = declared;
-        // Values that are there are kept; those that are not must be known here.
+        // Values that the session has are kept; the others must be set here.
         let missing = env_names.into_iter().filter(|name| !session.env.contains(name)).collect();
         let named = Declared { request: request.clone(), env_names: missing };
         request.env = new(named, file)?.env;
@@ -168,7 +169,7 @@ impl Plan {
         self.create.is_empty() && self.change.is_empty() && self.archive.is_empty()
     }
 
-    /// What differs, as a diff shows it.
+    /// Shows the differences like a diff.
     fn show(&self, dry_run: bool) {
         for request in &self.create {
             talk(&format!("+ {}", request.name));
@@ -186,7 +187,7 @@ impl Plan {
         }
     }
 
-    /// Does it, one after another; the first failure, which was told.
+    /// Carries out the plan step by step; returns the first failure, which was already reported.
     fn carry_out(&self, client: &Client, global: &Global) -> Option<Failure> {
         let mut first = None;
         let mut done = |name: &str, came: Result<String, Failure>| match came {

@@ -1,4 +1,4 @@
-//! `archive`: puts sessions away, with their history.
+//! `archive`: archives sessions, with their history.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;

@@ -1,4 +1,4 @@
-//! `attach`: joins the terminal of a session, takes a headless one over, or follows it.
+//! `attach`: joins a session's terminal, takes over a headless session, or follows it.
 
 use crate::attach::{self, Wish};
 use crate::daemon::Daemon;

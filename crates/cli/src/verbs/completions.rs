@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete verbs, options and session names; and what it asks for them.
+//! `completions`: the shell scripts for completing verbs, options and session names, and the query that they use.
 
 use crate::daemon;
 use crate::doing::{Alone, Explains};
@@ -42,7 +42,7 @@ pub(crate) struct Complete {
 }
 
 impl Explains for Complete {
-    /// A word a line, with what it means after a tab. Nothing is started for it, and nothing goes wrong.
+    /// Prints one word per line, with its meaning after a tab. Starts nothing, and never fails.
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
         let typed = self.words.last().map_or("", String::as_str);
         for candidate in candidates(program, &self.words) {
@@ -63,7 +63,7 @@ fn tell(word: &str, meaning: &str) {
     print(&format!("{}\n", line.trim_end()));
 }
 
-/// The sessions that a verb can be about, with their states.
+/// The sessions that suit a verb, with their states.
 fn sessions(verb: &str, typed: &str, global: &Global) {
     let Ok(client) = daemon::running(global) else { return };
     let which = query::Sessions { all: true, brief: true, known: true, ..query::Sessions::default() };
@@ -77,7 +77,7 @@ fn sessions(verb: &str, typed: &str, global: &Global) {
     meant.for_each(|row| tell(&row.name, &said(row)));
 }
 
-/// Whether a verb has something to do with a session in this state.
+/// Whether a verb makes sense for a session in this state.
 fn suits(verb: &str, state: &State) -> bool {
     let rests = [State::Idle, State::Stopped, State::Failed].contains(state);
     match (verb, state) {

@@ -1,4 +1,4 @@
-//! `demo`: shows what pinfold does, in a home of its own that is thrown away.
+//! `demo`: shows what pinfold does, in a throw-away home of its own.
 
 use crate::demo;
 use crate::doing::Alone;

@@ -39,7 +39,7 @@ impl Alone for Down {
 }
 
 impl Down {
-    /// What became of the agents that lived.
+    /// What happened to the agents that were alive.
     fn told(self, lived: u64) -> String {
         let agents = if lived == 1 { "1 agent".to_owned() } else { format!("{lived} agents") };
         match (lived, self.keep) {
@@ -53,7 +53,7 @@ impl Down {
     }
 }
 
-/// The daemon's sessions that live although it does not, as their locks tell. `pinfold run` and `lock` are no such.
+/// The daemon's sessions that are alive without it, by their locks. `pinfold run` and `lock` do not count.
 fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
     let Some(folder) = home::session_locks(global)? else { return Ok(Vec::new()) };
     let locks = folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?;
@@ -66,7 +66,7 @@ fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
 }
 
 fn warning(running: &[Value]) -> String {
-    /// More names than this are a list that nobody reads.
+    /// A longer list of names would not be read.
     const SHOWN: usize = 5;
     let named = |one: &Value| match one["pid"].as_u64() {
         Some(pid) => format!("{} (pid {pid})", one["name"].as_str().unwrap_or_default()),

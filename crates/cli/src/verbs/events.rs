@@ -16,7 +16,7 @@ use pinfold_core::{Exit, words};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A person who asks for no number sees so many.
+/// How many events a person sees without asking for a number.
 const SHOWN: u32 = 50;
 
 /// Which events.
@@ -69,7 +69,7 @@ impl Asks for Events {
     }
 }
 
-/// From where on every event is there, if what was asked for goes further back than that.
+/// From where on the events are complete, if what was asked for goes further back.
 fn gap(rest: &Rest, which: &query::Events, first: Option<u64>, hidden: bool) -> Option<String> {
     let (from, since) = (rest.complete_from?, rest.complete_since.as_deref()?);
     let goes_back = match (which.since_ms, which.since) {
@@ -84,7 +84,7 @@ fn gap(rest: &Rest, which: &query::Events, first: Option<u64>, hidden: bool) -> 
     })
 }
 
-/// From where on.
+/// Where to begin.
 fn since(text: &str) -> Result<query::Events, Failure> {
     Ok(match Since::read(text)? {
         Since::After(since) => query::Events { since, ..query::Events::default() },
@@ -95,7 +95,7 @@ fn since(text: &str) -> Result<query::Events, Failure> {
 impl Events {
     fn which(&self, global: &Global) -> Result<query::Events, Failure> {
         let since = self.since.as_deref().map(since).transpose()?.unwrap_or_default();
-        // Whoever says from where on wants all of it.
+        // With `--since`, the user wants all of them.
         let usual = if self.since.is_some() || self.follow { Last::All } else { Last::Some(SHOWN) };
         Ok(query::Events {
             follow: Some(self.follow),
@@ -106,10 +106,10 @@ impl Events {
     }
 }
 
-/// A daemon that has gone is looked for again after this: until the next one listens there is nobody to tell of it.
+/// How long to wait before looking again for a daemon that has gone: nothing announces that the next one listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
-/// Follows what happens, over the death of any daemon: the next one goes on after the last number.
+/// Follows events across the death of any daemon: with the next one it goes on after the last number.
 fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
     let mut told = Told::default();
     let mut client = daemon.client()?;
@@ -125,7 +125,7 @@ fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
         for line in lines {
             let line = match line.map_err(ClientError::from) {
                 Ok(line) => line,
-                // It lives, so another one does not come.
+                // The daemon is alive but mute, so no other one will come.
                 Err(mute @ ClientError::Mute(_)) => return Err(mute.into()),
                 Err(_) => break,
             };
@@ -139,14 +139,14 @@ fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
             }
         }
         std::thread::sleep(LOOK_AGAIN);
-        // Whoever may start a daemon does.
+        // Starts a daemon if none runs, unless that was forbidden.
         if let Ok(next) = daemon.client() {
             client = next;
         }
     }
 }
 
-/// Who asked for it, where that was not a person.
+/// The session that asked for it, if it was not a person.
 fn by(event: &Event) -> Option<String> {
     let by = event.by.as_ref().filter(|by| by["kind"] == "session")?;
     Some(match by["session"].as_str() {
@@ -155,7 +155,7 @@ fn by(event: &Event) -> Option<String> {
     })
 }
 
-/// What was told of each session last: several records of one thing that happened are one line.
+/// The last event printed: several records of the same thing make one line.
 #[derive(Default)]
 struct Told {
     last: Option<(Option<String>, String)>,
@@ -173,7 +173,7 @@ impl Told {
     }
 }
 
-/// Whether a record of this kind only says what follows from the one before it.
+/// Whether an event of this kind only follows from the one before it.
 fn follows(kind: &EventKind) -> bool {
     [
         EventKind::Backoff,
@@ -185,7 +185,7 @@ fn follows(kind: &EventKind) -> bool {
     .contains(kind)
 }
 
-/// One event for people: when, whose, what, why.
+/// One event for people: when, which session, what, why.
 fn line(event: &Event, paper: Paper) -> String {
     let (at, session) = (moment(&event.at), event.session.as_deref().unwrap_or("-"));
     let kind = paper.paint(event.kind.word(), shade(&event.kind)).into_owned();
@@ -196,7 +196,7 @@ fn line(event: &Event, paper: Paper) -> String {
     format!("{}\n", paper.cut_line(text.trim_end()))
 }
 
-/// What happened, where its record has more than its reason.
+/// What happened, if the record has more than its reason.
 fn what(event: &Event) -> String {
     let why = event.why.as_deref().unwrap_or_default();
     match (&event.kind, event.facts.get("pid").and_then(Value::as_u64)) {
@@ -209,7 +209,7 @@ fn what(event: &Event) -> String {
     }
 }
 
-/// How a run ended, where its reason does not say so itself.
+/// How a run ended, if its reason does not say so.
 fn ended(event: &Event, why: &str) -> String {
     let number =
         |name: &str| event.facts.get(name).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
@@ -226,7 +226,7 @@ fn ended(event: &Event, why: &str) -> String {
     }
 }
 
-/// What went wrong stands out, and what went well.
+/// Makes failures stand out, and successes.
 fn shade(kind: &EventKind) -> Shade {
     let bad = [EventKind::Failed, EventKind::StartFailed, EventKind::MessageFailed, EventKind::ConfigRefused];
     let busy = [EventKind::Backoff, EventKind::LockBusy, EventKind::HealthWarn, EventKind::MemoryWarn];

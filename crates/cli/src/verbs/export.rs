@@ -1,4 +1,4 @@
-//! `export`: writes sessions as a file that `apply` reads.
+//! `export`: writes sessions to a file that `apply` reads.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
@@ -42,7 +42,7 @@ impl Asks for Export {
     }
 }
 
-/// One session as a table of TOML. What is as it is without saying is left out.
+/// One session as a TOML table, without default values.
 fn section(session: &Declared) -> String {
     let mut text = format!("[sessions.{}]\n", key(&session.name));
     let mut line = |key: &str, value: Option<String>| {
@@ -71,12 +71,12 @@ fn section(session: &Declared) -> String {
     text
 }
 
-/// A dot in a name would begin another table.
+/// A session's name as a TOML key: a dot in it would begin another table.
 fn key(name: &str) -> String {
     if name.contains('.') { quoted(name) } else { name.to_owned() }
 }
 
-/// A text as TOML writes it: as JSON does, with everything that a terminal would obey as its number.
+/// A text as a TOML string: as in JSON, with everything a terminal would obey escaped.
 fn quoted(text: &str) -> String {
     visible(&json!(text).to_string()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! `help`: what can be done, or one verb of it.
+//! `help`: lists the verbs, or explains one.
 
 use crate::doing::Explains;
 use crate::global::Global;

@@ -1,4 +1,4 @@
-//! `inbox`: lists a session's messages, or tries one again, or cancels one.
+//! `inbox`: lists a session's messages, retries one, or cancels one.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
@@ -12,7 +12,7 @@ use pinfold_api::{Client, endpoint, query};
 use pinfold_core::quoted::quoted;
 use serde_json::json;
 
-/// A person who asks for no number sees so many.
+/// How many messages a person sees without asking for a number.
 const SHOWN: u32 = 50;
 
 /// Which messages, or what to do with one.
@@ -75,7 +75,7 @@ const HEADS: [(&str, Worth); 6] = [
     ("ANSWER", Worth::Sentence),
 ];
 
-/// What is shown of a message; the rest of it is not kept. Nothing is cut where nobody looks on.
+/// A row for a message. Texts are shortened for people only.
 fn row(message: &Message, people: bool) -> [Cell<'static>; 6] {
     let preview =
         |text: &str, most: usize| preview(text, if people { most } else { usize::MAX }).into_owned();
@@ -108,7 +108,7 @@ fn row(message: &Message, people: bool) -> [Cell<'static>; 6] {
     ]
 }
 
-/// When a message was sent: how long ago, or where that is read later, at which time.
+/// When a message was sent: how long ago for people, else the time, since the output may be read later.
 fn sent(at: &str, people: bool) -> String {
     ago(at).filter(|_| people).map_or_else(|| moment(at), |ago| format!("{ago} ago"))
 }

@@ -1,4 +1,4 @@
-//! `interrupt`: ends the turn under way, and keeps the run.
+//! `interrupt`: ends the turn under way, but not the run.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;

@@ -1,4 +1,4 @@
-//! `lock`: runs a command under a lock. Needs no daemon.
+//! `lock`: runs a command while holding a lock. Needs no daemon.
 
 use crate::doing::Runs;
 use crate::global::Global;
@@ -71,7 +71,7 @@ fn acquire(
 ) -> Result<Guard, AcquireError> {
     match wait {
         None => folder.try_acquire(resource, request),
-        // A time too far to be reached is no deadline.
+        // A deadline too far in the future to represent is none.
         Some(wait) => match Instant::now().checked_add(wait) {
             Some(deadline) => folder.acquire_until(resource, request, deadline),
             None => folder.acquire(resource, request),
@@ -79,7 +79,7 @@ fn acquire(
     }
 }
 
-/// Makes the command and its children recognisable, without hiding that they belong to an outer run.
+/// Marks the command and its children as a run, without hiding the outer runs they belong to.
 fn mark(command: &mut Command, outer: &[Run], run: &Run, guard: &Guard) {
     let mut runs: Vec<&str> = outer.iter().map(Run::as_str).collect();
     runs.push(run.as_str());
@@ -90,7 +90,7 @@ fn mark(command: &mut Command, outer: &[Run], run: &Run, guard: &Guard) {
     }
 }
 
-/// The runs inside which this process was started.
+/// The runs this process is part of.
 fn outer_runs() -> Vec<Run> {
     let listed = std::env::var(LOCK_RUNS_VARIABLE).unwrap_or_default();
     let mut runs: Vec<Run> = listed.split(':').filter_map(|name| Run::new(name).ok()).collect();

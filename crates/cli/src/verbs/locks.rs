@@ -1,4 +1,4 @@
-//! `locks`: every lock that is held now. Needs no daemon.
+//! `locks`: lists the held locks. Needs no daemon.
 
 use crate::doing::Alone;
 use crate::global::Global;

@@ -1,4 +1,4 @@
-//! `logs`: prints what sessions' agents printed.
+//! `logs`: prints the output of sessions.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
@@ -13,7 +13,7 @@ use pinfold_api::{Client, ClientError, endpoint, query};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 
-/// A person who asks for no number sees so many lines.
+/// How many lines a person sees without asking for a number.
 const SHOWN: usize = 200;
 
 /// Which output.
@@ -71,7 +71,7 @@ impl Asks for Logs {
 }
 
 impl Logs {
-    /// Prints what one session printed, or adds it to all there is.
+    /// Prints the output of one session, or collects it for JSON.
     fn one(
         &self,
         client: &Client,
@@ -99,7 +99,7 @@ impl Logs {
         Ok(())
     }
 
-    /// Of several sessions each line says whose it is.
+    /// Adds the session's name to a line if there are several sessions.
     fn of_session(&self, mut line: Value, session: &str) -> Value {
         if self.sessions.len() > 1 {
             line["session"] = json!(session);

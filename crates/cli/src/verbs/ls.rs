@@ -49,7 +49,7 @@ impl Ls {
     fn once(&self, daemon: &Daemon) -> Result<(), Failure> {
         let which = self.which();
         if daemon.global.json && !self.names {
-            // The daemon's own words: they would only be read to be written again.
+            // The daemon's answer as it came; parsing it would only mean writing it again.
             let text = daemon.at_once(|client| client.text(&endpoint::Sessions::call(&which)))?;
             say(&String::from_utf8_lossy(&text));
             return Ok(());
@@ -79,7 +79,7 @@ impl Ls {
         }
     }
 
-    /// Nothing to show: whose list it is that is empty.
+    /// The message for an empty list: which list it is.
     fn none(&self, daemon: &Daemon) -> String {
         if !self.state.is_empty() || !self.tag.is_empty() {
             return "no such sessions".to_owned();
@@ -109,7 +109,7 @@ const HEADS: [(&str, Worth); 11] = [
 ];
 
 fn table(paper: Paper, rows: &[Row<'_>], home: Option<&str>) -> String {
-    // In a pipe a path is a path, and a sentence is whole.
+    // In a pipe, paths and sentences are complete.
     let people = paper.width().map(|_| People { home });
     if rows.iter().any(|row| row.cost_usd.is_some()) {
         return with_costs(paper, rows, people);
@@ -118,7 +118,7 @@ fn table(paper: Paper, rows: &[Row<'_>], home: Option<&str>) -> String {
     paper.fitted(HEADS, &rows)
 }
 
-/// What people need not be told on a terminal: where they are at home, and what another column says.
+/// What a terminal can leave out for people: their home directory, and what another column says.
 #[derive(Clone, Copy)]
 struct People<'a> {
     home: Option<&'a str>,
@@ -148,7 +148,7 @@ fn cells<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 11] {
     ]
 }
 
-/// The same where some of them have a cost.
+/// The same table with a column for costs.
 fn with_costs(paper: Paper, rows: &[Row<'_>], people: Option<People<'_>>) -> String {
     let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] = HEADS;
     let cost = ("COST", Worth::Extra);
@@ -163,12 +163,12 @@ fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 12]
     [name, state, activity, uptime, dir, cost, memory, pid, mode, restarts, command, why]
 }
 
-/// Whatever ends a line, or moves the cursor, would break the table.
+/// A text without control characters, which would break the table.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) { text.replace(char::is_control, " ").into() } else { text.into() }
 }
 
-/// A sentence in which directories stand as people write them.
+/// A sentence with directories as people write them.
 pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, str> {
     match home.map(|home| format!("`{home}/")) {
         Some(begin) if sentence.contains(&begin) => sentence.replace(&begin, "`~/").into(),
@@ -176,13 +176,13 @@ pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, s
     }
 }
 
-/// Who holds its directory, which has its own column too.
+/// The reason without the directory, which has a column of its own.
 fn without_dir<'a>(why: &'a str, dir: &str) -> &'a str {
     let rest = why.strip_prefix('`').and_then(|why| why.strip_prefix(dir)?.strip_prefix("` is "));
     rest.filter(|rest| rest.starts_with("held by ")).unwrap_or(why)
 }
 
-/// How a state looks.
+/// The colour of a state.
 pub(crate) fn shade_of(state: &State) -> Shade {
     match state {
         State::Running | State::Held => Shade::Good,
@@ -193,7 +193,7 @@ pub(crate) fn shade_of(state: &State) -> Shade {
     }
 }
 
-/// How an activity looks: what waits for a person stands out.
+/// The colour of an activity: one that waits for a person stands out.
 fn busy(activity: &Activity) -> Shade {
     match activity {
         Activity::Waiting | Activity::Limited => Shade::Busy,

@@ -1,4 +1,4 @@
-//! `man`: pages for man(1), in roff.
+//! `man`: prints man pages, in roff.
 
 use crate::doing::Explains;
 use crate::global::Global;

@@ -1,4 +1,4 @@
-//! The verbs, one file each. What is not built yet is not listed.
+//! The verbs, one file each. Verbs that are not built yet are not listed.
 
 mod accounts;
 mod agents;
@@ -201,7 +201,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// How it is done: a new verb stops the build here until that is said.
+    /// How each verb is carried out. A new verb stops the build here.
     pub(crate) fn doing(&self) -> Doing<'_> {
         match self {
             Verb::Up(verb) => Doing::Alone(verb),

@@ -55,7 +55,7 @@ impl Asks for New {
     }
 }
 
-/// Makes the worktree, of the repository around the directory that was given, or where the caller is.
+/// Makes a worktree in the repository around the given directory, or around the caller's.
 fn in_worktree(request: &mut NewSession, branch: &str) -> Result<Made, Failure> {
     let dir = request.dir.as_deref().or(request.caller_dir.as_deref()).unwrap_or(".");
     let made = worktree::make(Path::new(dir), branch)?;

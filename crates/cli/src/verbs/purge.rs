@@ -1,4 +1,4 @@
-//! `purge`: archives every session that nobody uses.
+//! `purge`: archives every session that is not in use.
 
 use crate::daemon::{self, Daemon};
 use crate::doing::Asks;
@@ -51,7 +51,7 @@ impl Asks for Purge {
 }
 
 impl Purge {
-    /// Says how many runs are still ending.
+    /// Shows how many runs are still ending.
     fn progress(&self, daemon: &Daemon) -> Progress {
         let global = daemon.global.clone();
         Progress::begin(&daemon.global, move |_| {
@@ -74,7 +74,7 @@ fn tell(purged: &Purged, dry_run: bool) {
     }
 }
 
-/// Who asks: whatever this process was given, and whoever is above it.
+/// The caller: the session in our environment, and the processes above us.
 fn caller() -> Caller {
     let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     Caller {

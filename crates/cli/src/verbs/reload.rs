@@ -1,4 +1,4 @@
-//! `reload`: the daemon reads config.toml again.
+//! `reload`: makes the daemon read config.toml again.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;

@@ -1,4 +1,4 @@
-//! `restore`: brings archived sessions back.
+//! `restore`: restores archived sessions.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;

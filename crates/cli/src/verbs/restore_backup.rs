@@ -1,4 +1,4 @@
-//! `restore-backup`: puts a backup in the place of the database, while no daemon runs.
+//! `restore-backup`: replaces the database by a backup, while no daemon runs.
 
 use crate::doing::Alone;
 use crate::global::Global;
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A shim that lives answers within this.
+/// A live shim answers within this time.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// Which file.
@@ -54,7 +54,7 @@ impl Alone for RestoreBackup {
     }
 }
 
-/// Puts the values of `--env` back, before the records that name them. Those of what was there stay beside them.
+/// Restores the values of `--env` before the records that name them. Existing values are set aside.
 fn put_values_back(home: &Home, found: &Found) -> Result<(), Failure> {
     let files = found.files().map_err(|error| refused(&error))?;
     let values = home.values();
@@ -65,7 +65,7 @@ fn put_values_back(home: &Home, found: &Found) -> Result<(), Failure> {
     })
 }
 
-/// Whether the file is there and ours: another user's would say what our agents do.
+/// Whether the file exists and belongs to us: another user's would decide what our agents do.
 fn own(file: &Path) -> Result<(), Failure> {
     let found = std::fs::metadata(file).map_err(|error| {
         let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
@@ -80,7 +80,7 @@ fn own(file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Holds the daemon's place, so that none starts meanwhile.
+/// Takes the daemon's locks, so that none starts meanwhile.
 fn claim(home: &Home) -> Result<[OwnedFd; 2], Failure> {
     let file = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -103,7 +103,7 @@ fn unusable(home: &Home, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Kind::Failed, format!("{} cannot be used: {error}", home.state.display()))
 }
 
-/// The shims that live in this home, by their session's id, with the generation that each has seen.
+/// The live shims of this home, by session id, with the generation that each has seen.
 fn live_shims(home: &Home) -> Vec<(String, u64)> {
     let Ok(entries) = std::fs::read_dir(home.runtime.join("shims")) else { return Vec::new() };
     let sockets = entries.flatten().map(|entry| entry.path());
@@ -113,13 +113,13 @@ fn live_shims(home: &Home) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// The generation that a shim has seen: it refuses every lower one and says which; none that nobody is at.
+/// The generation a shim has seen: it refuses every lower one and names its own. `None` if no shim listens.
 fn seen_by(socket: &Path) -> Option<u64> {
     let mut link = Link::connect(socket).ok()?;
     link.send(&Command::Hello { generation: 0 }).ok()?;
     match link.receive(Some(Instant::now() + ANSWER)) {
         Ok(Some(Report::Refused { generation })) => Some(generation),
-        // It lives, and says nothing that counts: whatever it has seen, nothing here is above it.
+        // It is alive but gave no useful answer: assume a generation above any in use.
         Ok(_) | Err(_) => Some(u64::MAX >> 1),
     }
 }

@@ -1,4 +1,4 @@
-//! `search`: full text over names, messages, answers and whys.
+//! `search`: full-text search over names, messages, answers and reasons.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
@@ -55,7 +55,7 @@ fn row(hit: &Hit) -> [Cell<'static>; 4] {
     ]
 }
 
-/// What is said where not everything was looked through.
+/// The note for an index that is not complete yet.
 fn left_out(rest: &Rest) -> Option<String> {
     let (done, total) = (rest.indexed?, rest.total?);
     (done < total)

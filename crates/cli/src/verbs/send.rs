@@ -1,4 +1,4 @@
-//! `send`: queues a message for a session, and waits for its answer where that is wanted.
+//! `send`: queues a message for a session, and waits for the answer if asked to.
 
 use crate::daemon::{self, Daemon};
 use crate::doing::Asks;
@@ -17,7 +17,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// No message is longer; what is read beyond it only serves to say so.
+/// The longest allowed message; reading beyond it only serves to report that.
 const LONGEST: u64 = 1 << 20;
 
 /// What to send.
@@ -41,12 +41,12 @@ pub(crate) struct Send {
 }
 
 impl Send {
-    /// One text for one session, and nothing else.
+    /// A single text for a session, without options.
     pub(crate) fn of(session: &str, text: &str) -> Send {
         Send { session: session.to_owned(), text: text.to_owned(), key: None, file: Vec::new(), wait: None }
     }
 
-    /// The same, waiting for the answer however long it takes.
+    /// The same, waiting for the answer without a limit.
     pub(crate) fn and_wait(self) -> Send {
         Send { wait: Some(None), ..self }
     }
@@ -64,7 +64,7 @@ impl Asks for Send {
             talk(note);
         }
         match patience {
-            // Its answer is gone with it: there is nothing to wait for.
+            // Its answer was pruned with it, so there is nothing to wait for.
             Some(_) if sent.message.pruned => return told(&sent.message, &daemon.global),
             Some(patience) => return answered(sent.message, patience, daemon),
             None if daemon.global.json => say(&json!(sent)),
@@ -74,7 +74,7 @@ impl Asks for Send {
     }
 }
 
-/// The path of a file as it is the same everywhere.
+/// The absolute path of a file.
 fn path(file: &Path) -> Result<String, Failure> {
     let real = std::path::absolute(file).ok().filter(|file| file.exists());
     let missing = || Failure::new(Kind::Usage, format!("file `{}` does not exist", file.display()));
@@ -99,20 +99,20 @@ fn from_stdin() -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::new(Kind::Usage, "standard input is not UTF-8"))
 }
 
-/// Waits until the message is done or has failed, over the end of any daemon.
+/// Waits until the message is done or has failed, across the end of any daemon.
 fn answered(sent: Message, patience: Duration, daemon: &Daemon) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         let left = patience.saturating_sub(begun.elapsed());
         match wait(&sent, left, &daemon.global) {
             Ok(message) => return told(&message, &daemon.global),
-            // The message is durable: whichever daemon comes next has it.
+            // The message is durable: the next daemon has it too.
             Err(ClientError::Broken(_) | ClientError::Down { .. }) if !left.is_zero() => {}
             Err(ClientError::Refused(body)) if body.kind == ErrorKind::Unavailable && !left.is_zero() => {}
             Err(ClientError::Refused(body)) if body.kind == ErrorKind::Timeout => {
                 return Err(Failure::from(*body).with(json!(latest(&sent, &daemon.global).unwrap_or(sent))));
             }
-            // No answer can come: what became of the message is shown beside the reason.
+            // No answer can come: the failure shows what became of the message.
             Err(ClientError::Refused(body)) => {
                 return Err(Failure::from(*body).with(json!(latest(&sent, &daemon.global).unwrap_or(sent))));
             }
@@ -123,7 +123,7 @@ fn answered(sent: Message, patience: Duration, daemon: &Daemon) -> Result<(), Fa
 }
 
 fn wait(sent: &Message, left: Duration, global: &Global) -> Result<Message, ClientError> {
-    // What cannot be told as a number of milliseconds is for ever.
+    // A time too long for a number of milliseconds means forever.
     let left = u64::try_from(left.as_millis()).map_or_else(|_| String::new(), |left| format!("{left}ms"));
     let home = home::home(global).map_err(|_| ClientError::Broken(std::io::ErrorKind::NotFound.into()))?;
     daemon::at(&home).ask(&message(sent, Some(left)))

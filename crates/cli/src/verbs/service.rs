@@ -1,4 +1,4 @@
-//! `service`: starts the daemon with the machine, or no more.
+//! `service`: makes the daemon start with the machine, or undoes that.
 
 use crate::doing::Alone;
 use crate::global::Global;

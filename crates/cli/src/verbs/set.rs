@@ -1,4 +1,4 @@
-//! `set`: changes a session, from its next run on.
+//! `set`: changes a session's definition, effective with its next run.
 
 use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
@@ -46,7 +46,7 @@ impl Asks for Set {
     }
 }
 
-/// What a request changes, in its own words; of variables only the names.
+/// What a request changes, by field name; of variables only their names.
 fn changed(request: &NewSession) -> Vec<String> {
     let all = json!(request);
     let fields = all.as_object().into_iter().flatten();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// So many lines of its output are on the page.
+/// How many lines of output the page has.
 const LINES: usize = 10;
 
 /// Which session.
@@ -30,7 +30,7 @@ pub(crate) struct Show {
 impl Asks for Show {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let client = daemon.client()?;
-        // Not as the object that this version knows: a newer daemon may tell more, and JSON has all of it.
+        // Not parsed into this version's object: a newer daemon may send more, and JSON should have all of it.
         let text = client.text(&endpoint::Show::call(&self.session))?;
         if daemon.global.json {
             let mut object: Value = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
@@ -47,7 +47,7 @@ impl Asks for Show {
     }
 }
 
-/// The last lines of its output; a page without them is better than none.
+/// The last lines of output; without them the page is still worth showing.
 fn last_lines(client: &Client, id: &str) -> Vec<LogLine> {
     let which = query::Logs { n: Some(LINES), ..query::Logs::default() };
     let lines = client.lines(&endpoint::Logs::call(id, &which)).into_iter().flatten();
@@ -84,10 +84,10 @@ fn page(session: &Session, last: &[LogLine], paper: Paper) -> String {
     text
 }
 
-/// How wide the labels are; they stand at the right.
+/// The width of the labels, which are right-aligned.
 const LABEL: usize = 12;
 
-/// What there is to say, by its label; nothing where there is nothing, or only what is usual.
+/// The facts about a session by label; `None` if there is nothing to say, or only the default.
 fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)> {
     let home = home().filter(|_| paper.width().is_some());
     let since = |at: &String| format!("{}, {} ago", moment(at), ago(at).unwrap_or_default());
@@ -160,7 +160,7 @@ fn activity(session: &Session) -> Option<String> {
     Some(format!("{}{from}", session.activity))
 }
 
-/// What a worktree takes on disk, as far as it was counted.
+/// The disk space of a worktree, as far as it was counted.
 fn on_disk(worktree: &Value) -> String {
     let least = if worktree["counted"] == "all" { "" } else { "at least " };
     format!("{least}{} on disk", words::size(worktree["disk_bytes"].as_u64().unwrap_or(0)))
@@ -174,14 +174,14 @@ fn restarted(times: u64) -> Option<String> {
     }
 }
 
-/// Its messages, where there were any.
+/// Its messages, if there were any.
 fn messages(inbox: &Inbox) -> Option<String> {
     let Inbox { queued, in_flight, done, failed, damaged } = inbox;
     let any = queued + in_flight + done + failed + damaged > 0;
     any.then(|| format!("{queued} queued, {in_flight} under way, {done} done, {failed} failed"))
 }
 
-/// What was set, and is not in force yet.
+/// Changes that are not in force yet.
 fn from_the_next_run(pending: &BTreeMap<String, Value>) -> String {
     let each = pending.iter().map(|(name, value)| match value {
         Value::Null => format!("no {name}"),
@@ -199,13 +199,13 @@ fn memory(session: &Session) -> Option<String> {
     Some(format!("{used}{}{}", limit.unwrap_or_default(), swap.unwrap_or_default()))
 }
 
-/// The names that were given; those that every session has are no news.
+/// The names of the variables it was given, without those that every session has.
 fn given(session: &Session) -> String {
     let given = session.env.iter().filter(|name| !pinfold_daemon::is_harmless(name));
     given.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What differs from the usual policy, in the units of people.
+/// What differs from the default policy, in readable units.
 fn policy(own: &Value) -> String {
     let usual = json!(pinfold_core::Policy::default());
     let Some(fields) = own.as_object() else { return String::new() };
@@ -216,7 +216,7 @@ fn policy(own: &Value) -> String {
         .join(", ")
 }
 
-/// Durations are stored as milliseconds, and are those fields whose usual value is a large whole number.
+/// The value of a policy field; durations are stored as milliseconds.
 fn in_units(usual: &Value, key: &str, value: &Value) -> String {
     match (DURATIONS.contains(&key), value.as_u64()) {
         (true, Some(0)) => "none".to_owned(),

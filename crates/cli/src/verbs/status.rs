@@ -1,4 +1,4 @@
-//! `status`: tells about the daemon.
+//! `status`: shows the daemon's status.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;

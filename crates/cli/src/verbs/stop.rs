@@ -1,4 +1,4 @@
-//! `stop`: stops sessions with everything they started.
+//! `stop`: stops sessions and everything they started.
 
 use crate::daemon::{self, Daemon};
 use crate::doing::Asks;
@@ -29,11 +29,11 @@ impl Asks for Stop {
     }
 }
 
-/// Where a session does not say so, this is how long it has: the policy's default.
+/// The default `stop_grace`, for sessions that do not say.
 const USUAL_GRACE: Duration = Duration::from_secs(10);
 
 impl Stop {
-    /// Says who has not ended yet, and when SIGKILL comes.
+    /// Shows which sessions have not ended yet, and when SIGKILL comes.
     fn progress(&self, daemon: &Daemon) -> Progress {
         let asked = self.timeout.as_deref().and_then(|timeout| units::duration(timeout).ok());
         let (sessions, global) = (self.sessions.clone(), daemon.global.clone());
@@ -51,7 +51,7 @@ impl Stop {
     }
 }
 
-/// Those that have a run still, and the longest grace among them.
+/// The sessions that are still stopping, and the longest grace among them.
 fn still_there(client: &Client, sessions: &[String]) -> Option<(Vec<String>, Duration)> {
     let which = query::Sessions { state: Some("stopping".into()), known: true, ..query::Sessions::default() };
     let all = client.ask(&endpoint::Sessions::call(&which)).ok()?;

@@ -49,7 +49,7 @@ fn branch(session: &Session, all: &[Session]) -> Value {
     json!({ "session": session, "children": below })
 }
 
-/// One line each; what is below a session is drawn below it, after `before`.
+/// Prints a session on one line, with its children below; `before` is the prefix of those lines.
 fn print_branch(session: &Session, all: &[Session], before: &str) {
     let state = Paper::stdout().paint(session.state.word(), shade_of(&session.state)).into_owned();
     print(&format!("{} {state}\n", visible(&session.name)));

@@ -16,7 +16,7 @@ pub(crate) struct Tui {
 }
 
 impl Tui {
-    /// As it is opened by `pinfold` alone.
+    /// The options for `pinfold` without a verb.
     pub(crate) fn usual() -> Tui {
         Tui { frame: None }
     }
@@ -36,7 +36,7 @@ impl Asks for Tui {
     }
 }
 
-/// Columns and rows.
+/// Parses columns and rows.
 fn size(text: &str) -> Result<(u16, u16), Failure> {
     let parts =
         text.split_once('x').and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));

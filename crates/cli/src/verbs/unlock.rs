@@ -17,7 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A keeper that begins a new run at every look is somebody's game.
+/// How often to look again for a supervisor that starts a new run each time; more would never end.
 const LOOKS: usize = 5;
 
 /// Which lock.
@@ -50,9 +50,9 @@ impl Alone for Unlock {
         };
         let ended = holders.end();
         let told = report(ended, record, global);
-        // Last, since a daemon may not answer: what was asked for is done.
+        // Last, since a daemon may not answer: the work is already done.
         audit::tell_daemon(global);
-        // The holder is gone, whatever became of the note: a full disk does not make that a failure.
+        // The holder is gone even if its record could not be written: a full disk does not make that a failure.
         if let Err(failure) = written {
             talk(&format!("note: {failure}; what was ended is not in the events"));
         }
@@ -60,7 +60,7 @@ impl Alone for Unlock {
     }
 }
 
-/// An agent that may end any holder could end any other agent.
+/// Refused inside a run: an agent that may end any holder could end any other agent.
 fn refuse_inside() -> Result<(), Failure> {
     if !inside::is_below_shim() {
         return Ok(());
@@ -69,8 +69,8 @@ fn refuse_inside() -> Result<(), Failure> {
     Err(Failure::new(Kind::NotPermitted, message).hint("a person may, outside of any run"))
 }
 
-/// Who holds it, with the record of what is about to be done, which is on disk: the daemon that sees the end of a
-/// session's run asks there who wanted it.
+/// The holders, the record of what is about to be done, and whether that is on disk: the daemon that sees the
+/// run end looks there for who wanted it.
 type Looked = (Holders, Value, Result<(), Failure>);
 
 fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<Looked>, Failure> {
@@ -85,7 +85,7 @@ fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<
         }
         let why = "a person ends its holder with `pinfold unlock --kill`";
         let record = record(holders.lock(), &holders.processes(), why);
-        // A full disk must not keep a person from ending what fills it.
+        // A full disk must not keep the user from ending what fills it.
         let written = audit::append(&record, global);
         if let Some(home) = other_home(&holders, global) {
             _ = pinfold_daemon::offline_audit::append(&home.join("audit.jsonl"), &record);
@@ -97,8 +97,8 @@ fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<
     }
 }
 
-/// The home of the session's daemon, where it is another one: directories are locked whatever the home, and that daemon
-/// judges the end of the run. Its agents know where it listens.
+/// The home of the session's daemon, if it is another one: directory locks are shared by all homes, and that
+/// daemon judges the end of the run. The environment of the agents names it.
 fn other_home(holders: &Holders, global: &Global) -> Option<PathBuf> {
     holders.lock().session.as_ref()?;
     let own = home::folder(global).ok()?.canonicalize().ok()?;
@@ -143,7 +143,7 @@ fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failur
     }
 }
 
-/// What keeps a session down is another verb.
+/// Warns that the session will run again; another verb keeps it down.
 fn warn_of_next_run(lock: &LockSeen, global: &Global) {
     let Some(name) = lock.session.as_ref().filter(|_| !global.quiet) else { return };
     let Ok(client) = daemon::running(global) else { return };

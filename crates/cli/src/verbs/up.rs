@@ -30,7 +30,7 @@ impl Alone for Up {
         }
         if self.replace {
             let home = home::home(global)?;
-            // Before the old one goes: no other is started in its place here.
+            // Before the old daemon leaves: inside a run, no new one could be started in its place.
             inside::refuse(&home, "up --replace")?;
             send_away(&home, true)?;
         }
@@ -48,7 +48,7 @@ impl Alone for Up {
     }
 }
 
-/// Says how many sessions a daemon that starts has looked at.
+/// Shows how many sessions a starting daemon has looked at.
 fn progress(global: &Global) -> Progress {
     let of = global.clone();
     Progress::begin(global, move |_| {

@@ -1,4 +1,4 @@
-//! `usage`: what was used, as agents reported it.
+//! `usage`: what agents reported they used.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
@@ -63,7 +63,7 @@ fn heads(by: &str) -> [(&'static str, Worth); 6] {
     ]
 }
 
-/// The rows, and what they are together where that is not said already.
+/// The rows, and their total if there are several.
 fn table(sums: &[UsageSum]) -> Vec<[Cell<'static>; 6]> {
     let mut rows: Vec<_> = sums.iter().map(row).collect();
     if sums.len() > 1 {
@@ -95,7 +95,7 @@ fn row(sum: &UsageSum) -> [Cell<'static>; 6] {
     ]
 }
 
-/// An amount as people read it: cents, and more of what is less than one.
+/// An amount in dollars with cents, with more digits below ten cents.
 pub(crate) fn cost(usd: f64) -> String {
     match usd {
         usd if usd != 0.0 && usd < 0.1 => format!("${usd:.4}"),

@@ -1,4 +1,4 @@
-//! `version`: which pinfold this is.
+//! `version`: prints the version.
 
 use crate::doing::Alone;
 use crate::global::Global;

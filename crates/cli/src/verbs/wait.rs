@@ -37,7 +37,7 @@ impl Asks for Wait {
     }
 }
 
-/// What brought a session into its state, where that was the end of a run or a start that failed.
+/// What brought a session into its state, if that was the end of a run or a failed start.
 fn how_it_came(session: &Session) -> Option<String> {
     match (&session.state, &session.last_exit) {
         (State::Failed | State::Backoff, _) => Some(format!("{} is {}", session.name, session.why)),

@@ -1,4 +1,4 @@
-//! `who`: everything that uses a directory. Needs no daemon.
+//! `who`: lists everything that uses a directory. Needs no daemon.
 
 use crate::doing::Alone;
 use crate::global::Global;
@@ -20,7 +20,7 @@ pub(crate) struct Who {
 
 impl Alone for Who {
     fn act(&self, global: &Global) -> Result<(), Failure> {
-        // Only a directory can be asked about: that a name could be locked does not help.
+        // Only directories are accepted here, so the hint about lock names would not help.
         let users = home::user_folder(global)?.users_of(&self.directory);
         let users = users.map_err(|error| Failure::from(error).without_hint())?;
         if global.json {

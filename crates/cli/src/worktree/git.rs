@@ -1,4 +1,4 @@
-//! Git as a program: with nothing of the caller's GIT_* variables, which could point it to another repository.
+//! Runs git without the caller's GIT_* variables, which could point it to another repository.
 
 use crate::output::{Failure, Kind};
 use std::ffi::OsStr;
@@ -13,9 +13,9 @@ pub(super) struct Git<'a>(pub(super) &'a Path);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Listed {
     pub(super) path: PathBuf,
-    /// Its branch, without `refs/heads/`; nothing where it is on none.
+    /// Its branch, without `refs/heads/`; `None` if it is on none.
     pub(super) branch: Option<String>,
-    /// Why it must not be removed; empty where no reason was given.
+    /// Why it must not be removed; empty if no reason was given.
     pub(super) locked: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl Git<'_> {
         command.envs(
             std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(pinfold_daemon::is_harmless)),
         );
-        // It asks nobody anything, and looking does not write.
+        // Git never prompts, and reading does not write.
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
         command.arg("-C").arg(self.0).args(words).stdin(std::process::Stdio::null());
         command.output().map_err(|error| {
@@ -35,7 +35,7 @@ impl Git<'_> {
         })
     }
 
-    /// What it prints, if it succeeds.
+    /// Its output, if it succeeds.
     pub(super) fn ask(&self, words: &[&str]) -> Result<Vec<u8>, Failure> {
         let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
         self.act(&words)
@@ -55,7 +55,7 @@ impl Git<'_> {
         ))
     }
 
-    /// Whether it ends with 0.
+    /// Whether it exits with 0.
     pub(super) fn holds(&self, words: &[&str]) -> Result<bool, Failure> {
         let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
         Ok(self.run(&words)?.status.success())
@@ -67,7 +67,7 @@ impl Git<'_> {
     }
 }
 
-/// Records of lines that end with NUL, and end with an empty one.
+/// Parses records of NUL-terminated lines, each record followed by an empty line.
 fn listed(text: &[u8]) -> Vec<Listed> {
     let mut all: Vec<Listed> = Vec::new();
     for line in text.split(|byte| *byte == 0) {

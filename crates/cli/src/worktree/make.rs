@@ -1,4 +1,4 @@
-//! Makes the worktree of a new session, and takes it away again where the session is not made after all.
+//! Makes the worktree of a new session, and removes it if the session is not created after all.
 
 use super::git::{Git, Listed};
 use crate::output::{Failure, Kind};
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) path: PathBuf,
-    /// It was there before.
+    /// It existed already.
     pub(crate) found: bool,
     repository: PathBuf,
-    /// The branch, where that was made with it.
+    /// The branch, if it was created along with it.
     branch: Option<String>,
 }
 
-/// Makes a worktree of the repository around `dir` for a branch, which is made from what is checked out there if there is
-/// none. One that is there for this branch already is used.
+/// Makes a worktree for a branch in the repository around `dir`. A missing branch is created from what is
+/// checked out there; an existing worktree of the branch is used.
 pub(crate) fn make(dir: &Path, branch: &str) -> Result<Made, Failure> {
     let git = Git(dir);
     let repository = repository(&git, dir)?;
@@ -45,7 +45,7 @@ pub(crate) fn make(dir: &Path, branch: &str) -> Result<Made, Failure> {
     Ok(Made { path, found: false, repository, branch })
 }
 
-/// The main worktree, or the repository itself where it has none.
+/// The main worktree, or the repository itself if it is bare.
 fn repository(git: &Git<'_>, dir: &Path) -> Result<PathBuf, Failure> {
     let all = git.worktrees().map_err(|failure| {
         let message = format!("{} is not in a git repository ({})", dir.display(), failure.message());
@@ -64,7 +64,7 @@ fn used(taken: &Listed, path: PathBuf, repository: PathBuf, branch: &str) -> Res
     Err(Failure::new(Kind::Exists, message).hint(format!("`--dir {}` runs there", taken.path.display())))
 }
 
-/// `REPOSITORY.worktrees/BRANCH`; what is a folder in a branch's name is not one here.
+/// `REPOSITORY.worktrees/BRANCH`; a slash in the branch's name does not make a folder here.
 fn place(repository: &Path, branch: &str) -> PathBuf {
     let mut beside = repository.as_os_str().to_owned();
     beside.push(".worktrees");
@@ -72,13 +72,13 @@ fn place(repository: &Path, branch: &str) -> PathBuf {
 }
 
 impl Made {
-    /// Takes away what was made for a session that was not.
+    /// Removes what was made for a session that was not created.
     pub(crate) fn undo(&self) {
         if self.found {
             return;
         }
         let git = Git(&self.repository);
-        // It was just made: git itself refuses if there is work in it. What stays is no reason for another error.
+        // It was just made, and git refuses if there is work in it. If it stays, that is not another error.
         let removed = git.act(&["worktree".as_ref(), "remove".as_ref(), self.path.as_os_str()]);
         if let (Ok(_), Some(branch)) = (removed, &self.branch) {
             drop(git.ask(&["branch", "-D", branch]));

@@ -1,7 +1,7 @@
 //! Git worktrees of sessions: made by `new --worktree`, removed by `rm --worktree`, measured by `show`.
 //!
-//! A worktree stands beside its repository, `REPOSITORY.worktrees/BRANCH`: where people look for it, on the same disk, and
-//! outside of the repository, so that no tool in there walks into it.
+//! A worktree is beside its repository, in `REPOSITORY.worktrees/BRANCH`: where people look for it, on the
+//! same disk, and outside of the repository, so that no tool in there walks into it.
 
 mod git;
 mod make;

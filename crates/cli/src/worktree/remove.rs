@@ -1,4 +1,4 @@
-//! Removes the worktree of a session that is deleted, and never work that is nowhere else.
+//! Removes the worktree of a deleted session, but never work that exists nowhere else.
 
 use super::git::Git;
 use crate::daemon::Daemon;
@@ -12,7 +12,7 @@ use pinfold_lock::{Guard, Request, Resource};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Deletes sessions with their worktrees, one after another; the first failure is the outcome.
+/// Deletes sessions with their worktrees, one after another; returns the first failure.
 pub(crate) fn remove(sessions: &[String], daemon: &Daemon) -> Result<(), Failure> {
     let (client, global) = (daemon.client()?, &daemon.global);
     let (mut objects, mut first) = (Vec::new(), None);
@@ -36,10 +36,11 @@ fn one(client: &Client, session: &str, global: &Global) -> Result<Value, Failure
     let shown: Session = client.ask(&endpoint::Show::call(session))?;
     let tree = Tree::of(Path::new(&shown.dir), &shown.name)?;
     tree.has_no_work()?;
-    // A session that lives holds the lock itself: then its removal says what is wrong.
+    // A live session holds the lock itself; its removal then says what is wrong.
     let guard = if shown.pid.is_none() { Some(tree.lock(global)?) } else { None };
     let archived = removal::put_away(client, &shown)?;
-    // Nothing of it can run from here on. Work that came meanwhile keeps the worktree, and the record that says where it is.
+    // From here on nothing of the session can run. Work that appeared meanwhile keeps the worktree, and the
+    // record that says where it is.
     let gone = tree.has_no_work().and_then(|()| tree.take_away());
     drop(guard);
     gone.map_err(|failure| if archived { put_away(&failure) } else { failure })?;
@@ -57,10 +58,10 @@ fn put_away(failure: &Failure) -> Failure {
     Failure::new(Kind::Failed, message).hint("when that is settled, the same again deletes both")
 }
 
-/// A worktree that is to go.
+/// A worktree to remove.
 struct Tree {
     path: PathBuf,
-    /// The main worktree of its repository: git cannot remove where it stands.
+    /// The main worktree of its repository: git cannot remove the worktree it runs in.
     repository: PathBuf,
     session: String,
 }
@@ -83,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Refuses where there is work that would be nowhere else, or somebody has locked it.
+    /// Refuses if the worktree has work that exists nowhere else, or is locked in git.
     fn has_no_work(&self) -> Result<(), Failure> {
         let git = Git(&self.path);
         let listed = git.worktrees()?.into_iter().find(|listed| listed.path == self.path);
@@ -116,7 +117,7 @@ impl Tree {
         Failure::new(Kind::Failed, message).hint(hint)
     }
 
-    /// Nobody else works in it while it goes.
+    /// Locks the worktree while it is removed, so that nothing else works in it.
     fn lock(&self, global: &Global) -> Result<Guard, Failure> {
         let resource = Resource::parse(self.path.as_os_str())?;
         let folder = home::folder_for(&resource, global)?;
@@ -124,10 +125,10 @@ impl Tree {
         Ok(folder.try_acquire(&resource, &request)?)
     }
 
-    /// Git looks once more itself, and removes nothing that it finds work in.
+    /// Git checks once more, and removes nothing that it finds work in.
     fn take_away(&self) -> Result<(), Failure> {
         Git(&self.repository).act(&["worktree".as_ref(), "remove".as_ref(), self.path.as_os_str()])?;
-        // The folder around it goes with the last one.
+        // The folder around it goes with the last worktree.
         drop(self.path.parent().map(std::fs::remove_dir));
         Ok(())
     }

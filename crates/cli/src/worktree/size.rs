@@ -1,4 +1,4 @@
-//! What a worktree takes on disk, as far as it can be counted while somebody waits.
+//! The disk space of a worktree, as far as it can be counted while a person waits.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A person waits for `show`, and a large one has a million files.
+/// A person waits for `show`, and a large worktree has a million files.
 const WITHIN: Duration = Duration::from_millis(100);
 
-/// What is shown of a session's directory, if that is a linked worktree: there `.git` is a file.
+/// What `show` says of a session's directory, if that is a linked worktree, in which `.git` is a file.
 pub(crate) fn shown(dir: &Path) -> Option<Value> {
     let link = dir.join(".git");
     if !fs::symlink_metadata(&link).ok()?.is_file() {
@@ -19,7 +19,7 @@ pub(crate) fn shown(dir: &Path) -> Option<Value> {
     Some(json!({ "disk_bytes": bytes, "counted": if whole { "all" } else { "some" } }))
 }
 
-/// Bytes on disk below a directory, and whether that is all of them.
+/// Bytes on disk below a directory, and whether all of it was counted.
 fn used(dir: &Path, until: Instant) -> (u64, bool) {
     let (mut bytes, mut left): (u64, Vec<PathBuf>) = (0, vec![dir.to_owned()]);
     while let Some(folder) = left.pop() {
@@ -27,7 +27,7 @@ fn used(dir: &Path, until: Instant) -> (u64, bool) {
             return (bytes, false);
         }
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            // Of a link its own size counts, not that of what it points to.
+            // A link counts with its own size, not with that of its target.
             let Ok(facts) = entry.metadata() else { continue };
             bytes += facts.blocks() * 512;
             if facts.is_dir() {

@@ -11,11 +11,11 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Answers that may go on for ever. A long list has no length either, and is read to its end.
+# Answers that may go on forever. A long list has no length either, and is read to its end.
 STREAMS = ("application/x-ndjson", "text/event-stream")
 # How long such an answer is read: the daemon has said its first lines long before.
 STREAM_SECONDS = 0.15
-# Far beyond what any answer takes.
+# Far longer than any answer takes.
 ANSWER_SECONDS = 60
 OWN_FIELDS = {"connection", "transfer-encoding", "content-length", "host", "date", "server"}
 
@@ -64,7 +64,7 @@ class Bridge:
 
 class Server(ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        """A client that closes a connection that it does not need any more is no error."""
+        """A client that closes a connection it no longer needs is not an error."""
         if not isinstance(sys.exc_info()[1], ConnectionResetError):
             super().handle_error(request, client_address)
 

@@ -20,13 +20,13 @@ SESSIONS = os.environ["API_SESSIONS"].split(",")
 MESSAGES = [pair.split(":") for pair in os.environ["API_MESSAGES"].split(",")]
 DESCRIPTION = json.loads(pathlib.Path(os.environ["API_DESCRIPTION"]).read_text())
 STATES = ["running", "idle", "stopped", "failed,archived", "no-such-state"]
-# Waits and streams end soon, or the suite does not.
+# Waits and streams must end soon, or the suite would not.
 SHORT = ["10ms", "50ms", "1s", "soon"]
 PROGRAMS = [["sleep", "100000"], ["cat"], ["true"], ["sh", "-c", "exit 3"], ["/no/such/program"]]
 
 
 def documented():
-    """The statuses of docs/http.md, but for those that blame the daemon: what is valid is never answered so."""
+    """The statuses of docs/http.md, except those that blame the daemon: a valid request never gets one."""
     text = pathlib.Path(os.environ["API_DOCUMENTATION"]).read_text()
     table = text[text.index("| status | when |"):].split("\n\n")[0]
     rows = [row.split("|")[1] for row in table.splitlines()[2:]]
@@ -45,7 +45,7 @@ def status_is_documented(ctx, response, case):
 
 @schemathesis.check
 def every_line_is_as_described(ctx, response, case):
-    """Streams are described by what each line, or each event, has in it."""
+    """A stream is described by the contents of each line or event."""
     kind = response.headers.get("content-type", [""])[0].split(";")[0]
     if response.status_code != 200 or kind not in ("application/x-ndjson", "text/event-stream"):
         return
@@ -94,7 +94,7 @@ def known(path, parameters, dice):
 
 
 def short(case, dice):
-    """Whatever waits does so for a moment."""
+    """Every wait is short."""
     query = case.query if isinstance(case.query, dict) else {}
     if case.operation.path.endswith("/wait"):
         query["timeout"] = dice.of(SHORT)

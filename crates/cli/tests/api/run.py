@@ -1,4 +1,4 @@
-"""Drives a daemon in a home that is thrown away with requests that its own description allows (schemathesis).
+"""Drives a daemon in a throw-away home with requests that its own description allows (schemathesis).
 
     run.py PINFOLD SCHEMATHESIS     the program to try, and the program that tries it
 
@@ -73,7 +73,7 @@ class World:
         return [f"chat:{answered['id']}", f"parked:{waiting['id']}", f"parked:{waiting['id']}"]
 
     def done(self, method, path):
-        """After a `down` another daemon answers; what was archived comes back, or soon everything is."""
+        """After a `down` another daemon answers; archived sessions are restored, or soon all would be archived."""
         if path == "/v1/daemon/down":
             self.verb("up")
         if path in ("/v1/purge", "/v1/restore") or path.endswith(("/archive", "/restore")) or method == "DELETE":
@@ -133,7 +133,7 @@ def schemathesis(program, bridge, world, messages):
 
 
 def checks_bite(program, world):
-    """A 500 is found, or everything that follows says nothing."""
+    """Checks that a 500 is found; otherwise everything that follows proves nothing."""
     bridge = Bridge(world.verb("status")["socket"], turn=lambda status: 500 if status == 200 else status)
     try:
         document = world.root / "document.json"
@@ -167,7 +167,7 @@ def main(pinfold, program):
 
 
 def report(world, bridge, code):
-    """Counts requests by status, names the addresses that never did anything, and ends as test runners do."""
+    """Counts requests by status, names the addresses that never did anything, and exits as test runners do."""
     described = json.loads((world.root / "description.json").read_text())["paths"]
     answers = {(method.upper(), path): {} for path, methods in described.items() for method in methods}
     total = {}

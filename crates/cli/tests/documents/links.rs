@@ -1,9 +1,9 @@
-//! Every relative link leads to a file that is there, and to a heading that is in it.
+//! Every relative link leads to an existing file, and to a heading in it.
 
 use crate::page::{Page, pages, root};
 use std::path::{Component, Path, PathBuf};
 
-/// What a page links to: `[text](here)`, outside of blocks, of comments and of inline code.
+/// What a page links to: `[text](here)`, outside of blocks, comments and inline code.
 fn links(page: &Page) -> Vec<String> {
     let outside = |line: &str| line.split('`').step_by(2).collect::<String>();
     let prose: String = shown(&page.prose()).lines().map(outside).collect();
@@ -11,14 +11,14 @@ fn links(page: &Page) -> Vec<String> {
     after.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link.to_owned()).collect()
 }
 
-/// Without comments.
+/// A text without its comments.
 fn shown(text: &str) -> String {
     let mut parts = text.split("<!--");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.split_once("-->").map_or("", |(_, rest)| rest))
 }
 
-/// The place of a heading, as pages of GitHub name it.
+/// The anchors of the headings, as GitHub makes them.
 fn anchors(text: &str) -> Vec<String> {
     let mut inside = false;
     let headings = text.lines().filter(|line| {
@@ -32,7 +32,7 @@ fn anchors(text: &str) -> Vec<String> {
     headings.map(named).collect()
 }
 
-/// Without `..` and `.`.
+/// A path without `..` and `.`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,12 +1,13 @@
-//! The documents: every command line in them is run, or says why not; every link leads somewhere; every page of the reference is
-//! what the program says now.
+//! The documents: every command line in them is run, or says why not; every link leads somewhere; every page
+//! of the reference matches what the program says now.
 //!
-//! A block of `sh` is run as it stands, all blocks of a page one after the other in one throw-away user's home. A block of `console` shows what is
-//! printed too: the lines after `$ ` are run. Comments of HTML in front of a block, which no reader sees, say more:
+//! A block of `sh` is run as it stands, all blocks of a page one after the other in one throw-away user's
+//! home. A block of `console` also shows what is printed: its lines after `$ ` are run. HTML comments in
+//! front of a block, which no reader sees, say more:
 //!
-//! - `<!-- not run: REASON -->`: it is not run; its verbs and options are looked up all the same
+//! - `<!-- not run: REASON -->`: it is not run; its verbs and options are checked all the same
 //! - `<!-- needs: PROGRAM PROGRAM -->`: it is run by `./test programs`, which installs these
-//! - `<!-- first: COMMANDS -->`: what a reader has already, made before the block is run
+//! - `<!-- first: COMMANDS -->`: makes what a reader already has, before the block is run
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod links;

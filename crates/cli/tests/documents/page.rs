@@ -2,30 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the clone.
+/// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 pub(crate) struct Page {
-    /// Below the root.
+    /// Relative to the root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
-/// A block between fences.
+/// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     /// The line of its fence, counted from 1.
     pub(crate) line: usize,
     pub(crate) language: String,
     pub(crate) text: String,
-    /// What the comments in front of it say.
+    /// The comments in front of it.
     marks: Vec<String>,
 }
 
 impl Block {
-    /// What a comment in front of it says behind this word.
+    /// What the comment with this word in front of the block says.
     pub(crate) fn mark(&self, word: &str) -> Option<&str> {
         self.marks.iter().find_map(|mark| mark.strip_prefix(word)?.strip_prefix(':')).map(str::trim)
     }
@@ -44,7 +44,7 @@ impl Block {
     }
 }
 
-/// All pages, in the order of their names.
+/// All pages, sorted by name.
 pub(crate) fn pages() -> Vec<Page> {
     let root = root();
     let mut found = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn pages() -> Vec<Page> {
     found.into_iter().map(page).collect()
 }
 
-/// What is made by programs, and what other people wrote.
+/// Folders with generated files, or files that other people wrote.
 const NOT_OURS: [&str; 5] = ["target", "node_modules", ".git", "mutants.out", "fixtures"];
 
 fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
@@ -107,7 +107,7 @@ impl Page {
     }
 }
 
-/// Comments count for the block that follows them directly.
+/// Collects comments, which apply to the block that directly follows them.
 fn note(line: &str, marks: &mut Vec<String>) {
     let comment = line.trim().strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->"));
     match comment {

@@ -1,4 +1,4 @@
-//! The program that the documents are about.
+//! The program described by the documents.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::process::Command;
 
 pub(crate) const PINFOLD: &str = env!("CARGO_BIN_EXE_pinfold");
 
-/// What a verb prints that needs no home.
+/// The output of a verb that needs no home.
 pub(crate) fn said(words: &[&str]) -> String {
     let output = Command::new(PINFOLD).args(words).env_remove("PINFOLD_HOME").output().unwrap();
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The folder of both programs.
+/// The folder with both programs.
 pub(crate) fn folder() -> &'static Path {
     let folder = Path::new(PINFOLD).parent().unwrap();
     assert!(folder.join("pinfold-shim").is_file(), "both programs are built together");
     folder
 }
 
-/// The verbs in their groups, each with its summary, as the help of the program lists them.
+/// The verbs in their groups, each with its summary, as the program's help lists them.
 pub(crate) fn groups() -> Vec<(String, Vec<(String, String)>)> {
     let help = said(&["--help"]);
     let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn groups() -> Vec<(String, Vec<(String, String)>)> {
     groups
 }
 
-/// A verb with its summary, or more of the summary before.
+/// Parses a verb with its summary, or another line of the last summary.
 fn listed(row: &str, verbs: &mut Vec<(String, String)>) {
     match (row.strip_prefix(' '), verbs.last_mut()) {
         (Some(more), Some((_, summary))) => summary.push_str(&format!(" {}", more.trim())),

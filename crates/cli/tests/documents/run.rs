@@ -1,4 +1,4 @@
-//! The command lines of every page, run as they are written.
+//! Runs the command lines of every page as they are written.
 
 use crate::page::{Block, Page, pages, root};
 use crate::program::folder;
@@ -6,10 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// Longer than any page takes on a busy machine: one that waits for ever is ended, and named.
+/// Longer than any page takes on a busy machine: a page that waits forever is ended, and named.
 const SECONDS: &str = "180";
 
-/// Somebody's machine, thrown away at the end.
+/// A reader's machine, thrown away at the end.
 struct Reader {
     temp: tempfile::TempDir,
 }
@@ -35,13 +35,13 @@ impl Reader {
         command.output().unwrap()
     }
 
-    /// Nothing of the tester's but programs.
+    /// Gives a command an environment with nothing of the tester's but programs.
     fn place(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap_or_default();
         command.env_clear().current_dir(self.home()).stdin(Stdio::null()).process_group(0);
         command.env("PATH", format!("{}:{path}", folder().display())).env("HOME", self.home());
         command.envs([("LANG", "C.UTF-8"), ("TERM", "dumb"), ("SHELL", "/bin/bash"), ("USER", "me")]);
-        // The folder of locks is found by the password file, whatever HOME says.
+        // The lock folder comes from the password file, whatever HOME says.
         command.env("PINFOLD_LOCKS", self.home().join("locks")).env("REPOSITORY", root());
     }
 }
@@ -52,7 +52,7 @@ impl Drop for Reader {
     }
 }
 
-/// What is run of a page: the blocks that are marked neither as not run nor, unless these are wanted, as in need of programs.
+/// The blocks of a page to run: not those marked as not run, and those that need programs only if wanted.
 fn runnable(page: &Page, with_programs: bool) -> Vec<Block> {
     let blocks =
         page.blocks().into_iter().filter(|block| block.has_commands() && block.mark("not run").is_none());
@@ -61,7 +61,7 @@ fn runnable(page: &Page, with_programs: bool) -> Vec<Block> {
     if needs == with_programs { blocks } else { Vec::new() }
 }
 
-/// One script for all blocks. The exit code of each line counts; a console that shows an error wants one.
+/// One script for all blocks. The exit code of each line counts; a console block that shows an error expects one.
 fn script(page: &Page, blocks: &[Block]) -> String {
     let mut script = "set -eE\ntrap 'echo \"failed at $where\" >&2' ERR\n".to_owned();
     for block in blocks {
@@ -90,7 +90,7 @@ fn failure(page: &Page, blocks: &[Block]) -> Option<String> {
     (!output.status.success()).then(|| format!("{}: {}\n{out}{err}\n", page.name(), output.status))
 }
 
-/// Runs all pages, or those that `PAGE` names, and says of each that fails what it said.
+/// Runs all pages, or those that `PAGE` names, and reports the output of each that fails.
 fn run_all(with_programs: bool) {
     let wanted = std::env::var("PAGE").unwrap_or_default();
     let (mut failures, mut ran) = (Vec::new(), 0);

@@ -1,10 +1,10 @@
-//! Command lines that are not run, in blocks and in the text, have at least verbs and options that exist.
+//! Command lines that are not run, in blocks and in the text, use only verbs and options that exist.
 
 use crate::page::pages;
 use crate::program::{groups, helps, said};
 use std::collections::BTreeMap;
 
-/// The words of all options, of the program and of each verb.
+/// All options of the program and of each verb.
 struct Known {
     general: Vec<String>,
     verbs: BTreeMap<String, Vec<String>>,
@@ -20,7 +20,7 @@ fn known() -> Known {
     Known { general: options(&said(&["--help"])), verbs }
 }
 
-/// What is wrong with a command line of pinfold, as it is written.
+/// What is wrong with a command line of pinfold.
 fn wrong(known: &Known, line: &str) -> Option<String> {
     let (line, _) = line.split_once(" -- ").unwrap_or((line, ""));
     let (line, _) = line.split_once(['|', '>', '#', '&', ';']).unwrap_or((line, ""));
@@ -31,7 +31,7 @@ fn wrong(known: &Known, line: &str) -> Option<String> {
         takes_value = *word == "--home";
         is_verb
     })?;
-    // `VERB`, `...`: any of them.
+    // `VERB` and `...` stand for any verb.
     if !verb.starts_with(|c: char| c.is_ascii_lowercase()) {
         return None;
     }
@@ -44,7 +44,7 @@ fn wrong(known: &Known, line: &str) -> Option<String> {
     options.find(|word| !is_known(word)).map(|word| format!("`{verb}` has no `{word}`"))
 }
 
-/// What has to be written so: other people's words, and verbs that are named because they do not exist.
+/// Whether a page is checked. The others quote other people's words, or name verbs because they do not exist.
 fn is_ours(page: &str) -> bool {
     !page.starts_with("docs/design/") && !page.starts_with("CHANGELOG")
 }

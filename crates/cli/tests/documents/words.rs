@@ -1,4 +1,4 @@
-//! The glossary has every word that objects use.
+//! The glossary contains every word that objects use.
 
 use crate::page::root;
 use pinfold_api::word::{Activity, MessageState, Mode, State, Verdict};

@@ -1,12 +1,13 @@
-//! Accounts, usage, limits and budgets through the real binaries: what the model is asked, what is counted, and what outlives the
-//! daemon.
+//! Accounts, usage, limits and budgets through the real binaries: what the model is asked, what is counted,
+//! and what survives the daemon's death.
 
 use crate::world::World;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
-/// Plays the protocol `scripted`, and a model behind it: each prompt is a request, which stands in a file. While `limited` or
-/// `logged_out` is there, the model refuses. A turn takes 10 tokens and 2, and half a dollar.
+/// Plays the protocol `scripted` with a model behind it: each prompt is a request, noted in a file. While the
+/// file `limited` or `logged_out` exists, the model refuses. A turn costs 10 tokens in, 2 out, and half a
+/// dollar.
 const SPENDER: &str = r#"
 field() { printf '%s' "$line" | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }
 usage='{"turn":{"input_tokens":10,"output_tokens":2,"cached_tokens":4,"cost_usd":0.5},"model":"m","context_used":12,"context_size":100}'
@@ -32,7 +33,7 @@ done
 "#;
 
 impl World {
-    /// Agents `player` and `another`, with an account each.
+    /// Configures the agents `player` and `another`, with an account each.
     fn with_spenders(&self, more: &str) {
         let script = self.path("spender.sh");
         std::fs::write(&script, format!("{}{SPENDER}", crate::world::GUARD)).unwrap();
@@ -75,7 +76,7 @@ impl World {
     }
 }
 
-/// What is shown of twenty sessions that are held, before and after a death of the daemon.
+/// Twenty held sessions look the same before and after the daemon's death.
 #[track_caller]
 fn is_held_over_a_death(world: &World) {
     world.kill_daemon();
@@ -156,7 +157,7 @@ fn a_login_dies_and_comes_back() {
         (&json!("login"), &Value::Null)
     );
     let asked = world.asked_for().len();
-    // Still logged out: one word of a person is one try.
+    // Still logged out: one request of a person is one try.
     world.ok(&["accounts", "--resume", "player:default"]);
     world.until("one tried", || (world.asked_for().len() == asked + 1).then_some(()));
     world.until("it is held again", || (world.states("blocked") == 2).then_some(()));

@@ -4,13 +4,13 @@ use crate::processes::lives;
 use crate::world::{Ends, World, held};
 use std::time::{Duration, Instant};
 
-/// Beyond the grace, a stop takes no longer than this.
+/// Beyond its grace, a stop takes no longer than this.
 const BESIDES: Duration = Duration::from_secs(1);
-/// What "at once" means on a machine that does other things too: the verb's own start included.
+/// What "at once" means on a busy machine, including the start of the verb itself.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// A process that cannot be found by its environment, its group, its session or its parent, and that does not
-/// listen to SIGTERM. Its pid is in a file.
+/// A process that cannot be found by its environment, its group, its session or its parent, and that ignores
+/// SIGTERM. Its pid is in a file.
 const ESCAPEE: &str = "trap '' TERM; \
      (setsid env -i sh -c 'trap \"\" TERM; (while :; do sleep 1000; done) & \
      echo $! >\"$0/escaped\"' \"$ROOT\" &) ; \
@@ -39,7 +39,7 @@ fn a_stop_ends_a_tree_that_hides_and_ignores_sigterm() {
     world.check_history();
 }
 
-/// The shortest of a few tries: a busy machine may be slow once, but not always.
+/// The shortest of several tries: a busy machine may be slow once, but not always.
 fn shortest(mut attempt: impl FnMut() -> Duration) -> Duration {
     (0..5).map(|_| attempt()).min().unwrap_or(Duration::MAX)
 }

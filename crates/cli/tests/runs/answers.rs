@@ -1,4 +1,5 @@
-//! Answers that are too long for a row: whole wherever one is asked for, whoever dies meanwhile, and gone with their messages.
+//! Answers that are too long for a row: complete wherever one is asked for, whichever process dies meanwhile,
+//! and gone with their messages.
 
 use crate::world::World;
 use serde_json::json;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const LONG: usize = 3_000_000;
-/// No answer is longer.
+/// The longest possible answer.
 const LONGEST: u64 = 32 << 20;
 
 pub(crate) fn folder(world: &World) -> PathBuf {
@@ -26,7 +27,7 @@ fn world() -> World {
     world
 }
 
-/// Sends a message once, and waits for the answer: whoever asks again with its key is told the same.
+/// Sends a message once, and waits for the answer: sending it again with its key gives the same answer.
 pub(crate) fn answer(world: &World, text: &str) -> String {
     let said = world.ok(&["send", "a", text, "--key", text, "--wait", "60s"]).stdout;
     said.strip_suffix('\n').unwrap().to_owned()
@@ -53,7 +54,7 @@ fn a_long_answer_is_whole_but_in_lists_private_in_every_backup_and_goes_with_rm(
     let copy = world.path("copy.db").display().to_string();
     world.ok(&["backup", &copy]);
     world.ok(&["down"]);
-    // Whatever becomes of the home, the backup has it.
+    // Whatever happens to the home, the backup has it.
     std::fs::remove_file(&file).unwrap();
     world.ok(&["restore-backup", &copy]);
     world.ok(&["up"]);
@@ -78,7 +79,7 @@ fn an_answer_whose_file_is_gone_is_said_to_be_damaged() {
     assert_eq!(world.inbox("a")[0]["answer_bytes"], json!(LONG), "lists have the rest");
 }
 
-/// It is told a part at a time, and the daemon that heard the first ones is not the one that hears the end.
+/// The answer comes in parts, and the daemon that hears the end is not the one that heard the beginning.
 #[test]
 fn an_answer_in_parts_is_whole_whoever_hears_them() {
     for parts in [5, 30] {

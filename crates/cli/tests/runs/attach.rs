@@ -1,4 +1,4 @@
-//! Terminals of sessions, at real pseudo-terminals: keys are typed, screens are read.
+//! Terminals of sessions, on real pseudo-terminals: keys are typed, screens are read.
 
 use crate::processes;
 use crate::tty::Tty;
@@ -6,7 +6,7 @@ use crate::world::{Ends, World};
 use std::time::Instant;
 
 impl World {
-    /// Makes a session with a terminal.
+    /// Creates a session with a terminal.
     fn pty(&self, name: &str, command: &[&str]) {
         self.ok(&[&["new", name, "--pty", "--env", "ROOT", "--"], command].concat());
     }
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// Waits until so many are attached or follow.
+    /// Waits until this many clients are attached or follow.
     pub(crate) fn counts(&self, name: &str, consumers: u64) {
         let until = Instant::now() + processes::PATIENCE;
         while self.show(name)["consumers"] != consumers {
@@ -42,7 +42,7 @@ impl World {
     }
 }
 
-/// Types again until it is seen: the keyboard passes on a moment after whoever had it has gone.
+/// Types until it is seen: the keyboard passes on a moment after the client that had it is gone.
 fn types(tty: &Tty, keys: &[u8], seen_by: &Tty, text: &str) {
     let until = Instant::now() + processes::PATIENCE;
     while !seen_by.contents().contains(text) {
@@ -89,7 +89,7 @@ fn the_size_follows_whoever_types() {
     first.keys(b"clear; stty size\r");
     first.shows("20 60");
     small.shows("20 60");
-    // A terminal of another size sees the same screen, and never more than it has room for.
+    // A terminal of another size sees the same screen, as far as it has room.
     first.keys(b"clear; seq 1 60 | tr '\\n' ' '; printf '\\nthe end\\n'\r");
     small.shows("the end");
     assert_eq!(small.contents().lines().next(), Some("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1"));
@@ -114,7 +114,7 @@ fn one_types_the_others_look_on_until_it_goes() {
     first.shows("shared");
     assert!(!first.contents().contains("second"));
     first.detach();
-    // The keyboard passes on to whoever has waited longest.
+    // The keyboard passes on to the client that has waited longest.
     types(&second, b"echo sec''ond\r", &shares, "second");
     let takes = world.attach("sh", &["--now"]);
     takes.shows("second");

@@ -10,13 +10,13 @@ use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long nothing may happen, as the issue has it.
+/// How long the test watches that nothing happens.
 const WATCHED: Duration = Duration::from_secs(30);
-/// What "at once" means on a machine that does other things too.
+/// What "at once" means on a busy machine.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 impl World {
-    /// How many runs were ever begun.
+    /// How many runs were ever started.
     fn starts(&self) -> usize {
         self.events().iter().filter(|event| event["kind"] == "run_started").count()
     }
@@ -27,7 +27,7 @@ impl World {
     }
 }
 
-/// Looks at the processes for a while: whether any of a run was there at any look.
+/// Checks again and again for a while that no process of a run exists.
 fn watch_for_members(world: &World) {
     let until = Instant::now() + WATCHED;
     while Instant::now() < until {
@@ -43,7 +43,7 @@ fn purged_chats_stay_away_over_a_kill_of_the_daemon_and_keep_everything() {
     world.idle_chat("one", &["--idle", "1h"]);
     world.idle_chat("two", &["--idle", "1h", "--parent", "one"]);
     world.idle_chat("three", &["--idle", "1h", "--parent", "two", "--vendor-session", "v-3"]);
-    // Nobody has needed this one, and nobody will.
+    // Nothing has needed this one, and nothing will.
     let other = World::new();
     other.idle_chat("unneeded", &["--idle", "1h"]);
     for name in ["one", "two", "three"] {
@@ -83,7 +83,7 @@ fn purged_chats_stay_away_over_a_kill_of_the_daemon_and_keep_everything() {
         world.ok(&["up"]);
     }
     assert_eq!(world.starts(), 3);
-    // Restore, start and send is one way.
+    // Restoring, starting and sending all bring a session back.
     world.ok(&["restore", "two"]);
     assert_eq!(world.show("two")["state"], "idle", "restored is parked");
     assert_eq!(world.ok(&["send", "two", "back", "--wait", "60s"]).stdout, "back\n");
@@ -136,7 +136,7 @@ fn purge_from_inside_a_session_does_not_archive_that_session() {
     let home = format!("HOME_OF_TEST={}", world.home.display());
     let options = ["--env", &home];
     world.new_chat("own", &options, &script);
-    // A run acts on its own children; what is not one of them is not its to archive.
+    // A run may act on its own children; it may not archive anything else.
     world.idle_chat("stranger", &[]);
     for how in ["plain", "bare"] {
         world.idle_chat("other", &["--parent", "own"]);
@@ -147,7 +147,7 @@ fn purge_from_inside_a_session_does_not_archive_that_session() {
         assert_eq!(world.show("own")["state"], "running", "{how}: {said}");
         assert_eq!(world.show("stranger")["state"], "idle", "{how}: {said}");
     }
-    // From outside, a variable is enough; an idle one has nothing else that would spare it.
+    // From outside, the variable is enough; nothing else would spare an idle session.
     world.idle_chat("named", &[]);
     let mut purge = world.command(&["--json", "purge", "--dry-run"]);
     let answer = crate::world::finish(purge.env("PINFOLD_SESSION", "named")).json();
@@ -334,7 +334,7 @@ fn a_consumer_is_an_open_connection_and_its_end_is_the_kernels_word() {
     assert_eq!(world.events_of("a", "consumer_left").len(), 2);
 }
 
-/// Takes from an iterator until so many different things were seen.
+/// Takes items until this many different ones were seen.
 trait CollectUntil: Iterator<Item = String> + Sized {
     fn collect_until(self, different: usize) -> std::collections::BTreeSet<String> {
         let mut seen = std::collections::BTreeSet::new();
@@ -361,7 +361,7 @@ fn open_stream(world: &World, name: &str) -> Open {
 }
 
 impl Open {
-    /// The rest of the next line that begins so.
+    /// The rest of the next line that begins like this.
     fn line(&mut self, beginning: &str) -> Option<String> {
         loop {
             let mut line = String::new();
@@ -404,7 +404,7 @@ fn a_chat_whose_lock_is_held_outside_waits_for_it_and_wakes_when_the_holder_is_k
         world.wait("a", "idle");
         assert_eq!(world.events_of("a", "lock_busy").len(), round);
     }
-    // Whoever asks and looks is part of it: the least of several says what the daemon takes.
+    // The measurement includes the asking process: the fastest of several shows what the daemon takes.
     assert!(fastest < AT_ONCE * 2, "{fastest:?}");
     world.check_history();
 }

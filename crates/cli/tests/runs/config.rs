@@ -1,4 +1,4 @@
-//! The numbers of `config.toml`, and the sequences of the core through real processes.
+//! The numbers of `config.toml`, and the sequences of the core with real processes.
 
 use crate::processes::Held;
 use crate::teller;
@@ -6,7 +6,7 @@ use crate::world::World;
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A home with this configuration; waits are short, so that a test sees many of them.
+/// A home with this configuration; delays are short, so that a test sees many of them.
 fn configured(text: &str) -> World {
     let world = World::new();
     std::fs::create_dir_all(&world.home).unwrap();
@@ -17,7 +17,7 @@ fn configured(text: &str) -> World {
 const QUICK: &str = "[policy]\nbackoff_initial = \"10ms\"\nbackoff_max = \"40ms\"\ncontention_step = \"10ms\"\n\
      contention_max = \"40ms\"\ndrain_backoff = \"20ms\"\n";
 
-/// A session whose n-th run ends with the n-th of these codes; when they are used up, it stays.
+/// A session whose n-th run ends with the n-th of these codes; after the last one it stays up.
 fn ends_with(world: &World, name: &str, codes: &str) {
     let script = format!(
         "n=$(cat \"$ROOT/{name}\" 2>/dev/null || echo 0); echo $((n + 1)) >\"$ROOT/{name}\"; \
@@ -209,7 +209,7 @@ fn no_verb_starts_a_daemon_with_a_file_that_cannot_be_used() {
     }
 }
 
-/// Sends SIGHUP and waits until the daemon has said what came of it.
+/// Sends SIGHUP and waits for the daemon's event about it.
 fn reload(world: &World, kind: &str) {
     let watching = world.watch();
     Held::open(world.daemon_pid()).unwrap().signal(Signal::HUP);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The fields of a session that are promised; more may be there.
+/// The promised fields of a session; there may be more.
 const SESSION: &str = "id name agent dir mode state why next activity activity_from pid shim_pid run fence \
      started_at restarts crashes inbox consumers last_consumer_at memory_bytes memory_limit_bytes holder \
      archived_at parent tags foreign command vendor_session ready";
@@ -121,7 +121,7 @@ fn ls_shows_what_was_asked_for_a_line_each() {
     let dir = world.root.display().to_string();
     let found = rows(&["--tag", "x y"]);
     assert_eq!(found.len(), 1);
-    // Nothing is cut where nobody looks on, and what has a column is not said again.
+    // Nothing is cut when stdout is not a terminal, and nothing is repeated that has a column.
     let cells: Vec<&str> = found[0].split_whitespace().collect();
     assert_eq!((&cells[..3], cells[4]), (&["a", "running", "-"][..], dir.as_str()), "{found:?}");
     let rest = format!("{pid} always 0 sh -c exec sleep 100000");
@@ -137,7 +137,7 @@ fn ls_shows_what_was_asked_for_a_line_each() {
     assert_eq!(rows(&[]).len(), 2);
 }
 
-/// With one space where there are several.
+/// A line with single spaces only.
 fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

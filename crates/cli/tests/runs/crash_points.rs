@@ -1,8 +1,8 @@
-//! The crash points that daemon and shim list are those in their sources: none is tried in vain, none is left out.
+//! The crash points that daemon and shim list are those in their sources: none is listed in vain, none is left out.
 
 use std::path::Path;
 
-/// Everything in a folder but for the file that lists the points.
+/// All sources in a folder, except for the file that lists the points.
 fn sources(folder: &Path, out: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -14,7 +14,7 @@ fn sources(folder: &Path, out: &mut String) {
     }
 }
 
-/// The points that a crate passes, in order of their names.
+/// The points in a crate's sources, sorted by name.
 fn passed_in(name: &str) -> Vec<String> {
     let mut text = String::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut text);

@@ -1,4 +1,4 @@
-//! The daemon, or a shim, aborts at every step in turn; `up` follows, and the promises hold.
+//! The daemon or a shim aborts at every step in turn; `up` follows, and the promises hold.
 
 mod tape;
 
@@ -6,11 +6,12 @@ use crate::processes;
 use crate::world::{World, finish};
 use std::time::{Duration, Instant};
 
-/// Ends once at once, so that a second run is started under the same shim; has a child that left its session.
+/// Ends immediately the first time, so that a second run is started under the same shim; has a child that
+/// left its session.
 const ENDS_ONCE: &str = "setsid sleep 100000 & \
      if mkdir \"$ROOT/ended-$PINFOLD_SESSION\" 2>/dev/null; then exit 0; fi; exec sleep 100000";
 
-/// A home whose daemon is its own shim: the small one may have been built without crash points.
+/// A home whose daemon is its own shim: the small shim may have been built without crash points.
 fn world() -> World {
     let mut world = World::new();
     let binary = world.path("pinfold");
@@ -25,7 +26,7 @@ fn up(world: &World, point: &str) {
     finish(command.env(pinfold_daemon::crash::VARIABLE, point));
 }
 
-/// Does something until it succeeds: the daemon may be killed under it once, and then it is done by another.
+/// Repeats a verb until it succeeds: the daemon may be killed once while it works, and another one then does it.
 fn insist(world: &World, words: &[&str]) {
     let mut answer = world.run(words);
     if answer.code == 69 {
@@ -53,7 +54,7 @@ fn settle(world: &World) {
     world.assert_no_members();
 }
 
-/// Passes every step of a session's life with a daemon that aborts at one; whether it did.
+/// Takes a session through every step of its life with a daemon that aborts at one; returns whether it did.
 fn crash_daemon_at(point: &str) -> bool {
     let world = world();
     up(&world, point);
@@ -63,7 +64,7 @@ fn crash_daemon_at(point: &str) -> bool {
     insist(&world, &["stop", "a"]);
     insist(&world, &["start", "a"]);
     world.run(&["down", "--keep"]);
-    // Another one finds what the first one left, and goes down in order.
+    // Another daemon finds what the first one left, and goes down in order.
     up(&world, point);
     insist(&world, &["ls"]);
     world.run(&["down"]);
@@ -72,7 +73,7 @@ fn crash_daemon_at(point: &str) -> bool {
     aborted
 }
 
-/// Points on the way of the values of variables; the others are on every session's way.
+/// Points that only sessions with values of variables reach; all other points are reached by every session.
 const OF_VALUES: [&str; 3] = ["given.kept", "given.outdated", "given.removed"];
 
 #[test]
@@ -93,7 +94,7 @@ fn the_promises_hold_wherever_the_daemon_dies() {
     );
 }
 
-/// Gives a session values, changes and removes them, with a daemon that aborts at a point; whether it did.
+/// Gives a session values, changes and removes them, with a daemon that aborts at a point; returns whether it did.
 fn crash_among_values_at(point: &str) -> bool {
     let world = world();
     up(&world, point);
@@ -142,7 +143,7 @@ fn a_turn_that_ended_is_not_done_again_when_its_shim_dies_before_it_tells() {
     let answer = world.ok(&["send", "chat", "hello", "--wait", "60s"]);
     assert_eq!(answer.stdout, "hello\n");
     wait_for_abort(&world, "turn.stored");
-    // Whatever is delivered again is delivered by now: this one comes behind it. Its shim dies as well.
+    // Anything delivered again has been delivered by now: this message comes after it. Its shim dies as well.
     world.ok(&["send", "chat", "again", "--wait", "60s"]);
     assert_eq!(world.journal("given"), ["hello", "again"]);
     let rows = world.inbox("chat");
@@ -152,7 +153,8 @@ fn a_turn_that_ended_is_not_done_again_when_its_shim_dies_before_it_tells() {
     assert_eq!(world.events_of("chat", "message_done").len(), 2);
 }
 
-/// The daemon writes down that it lost a shim, or never heard of it, a moment after everybody else knows.
+/// Waits for the daemon's event: it records that it lost a shim, or never heard of it, a moment after all
+/// others know.
 fn wait_for_abort(world: &World, point: &str) {
     let until = Instant::now() + processes::PATIENCE;
     let lost =
@@ -177,7 +179,7 @@ fn the_promises_hold_wherever_a_shim_dies() {
     println!("{} crash points of the shim, 0 violations", pinfold_shim::crash::POINTS.len());
 }
 
-/// Steps the wall clock that the daemon sees; never the machine's.
+/// Steps the wall clock that the daemon sees, never the machine's.
 fn step(world: &World, hours: i64) {
     std::fs::write(world.path("step.new"), (hours * 3_600_000).to_string()).unwrap();
     std::fs::rename(world.path("step.new"), world.path("step")).unwrap();

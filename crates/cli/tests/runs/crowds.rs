@@ -75,7 +75,7 @@ fn a_chatty_agent_fills_no_disk_slows_nobody_and_its_last_words_are_there() {
     let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
     println!("`ls` {} times: median {median:?}, worst {worst:?}; {largest} bytes on disk", times.len());
     assert!(median < Duration::from_millis(500), "{median:?}");
-    // Two files of 8 MiB, and one more for the moment in which the oldest goes.
+    // Two files of 8 MiB, and one more for the moment in which the oldest is removed.
     assert!(largest < 25 << 20, "{largest}");
     assert!(largest > 1 << 20, "it was not chatty: {largest}");
     assert_eq!(world.ok(&["logs", "a", "-n", "1"]).stdout.trim(), "the end");

@@ -1,4 +1,4 @@
-//! One daemon of a home, however many want to start it.
+//! One daemon per home, however many processes try to start it.
 
 use crate::processes::lives;
 use crate::world::{Ends, World, finish, number};
@@ -41,7 +41,7 @@ fn down_stops_every_agent_and_starts_none_and_is_nothing_when_it_is_down() {
     for n in 0..5 {
         world.guarded(&format!("s{n}"), &["--stop-grace", "1s"], "exec sleep 100000");
     }
-    // One that crashes as fast as it may, so that there is always a start under way.
+    // A session that crashes as fast as it may, so that a start is always under way.
     world.guarded("crash", &[], "exit 1");
     world.ok(&["down"]);
     world.assert_no_members();
@@ -98,7 +98,7 @@ fn a_daemon_in_the_foreground_goes_down_with_sigterm() {
     let world = World::new();
     let mut child = world.command(&["up", "--foreground"]).spawn().unwrap();
     let daemon = crate::world::held(child.id());
-    // Whoever comes before it answers would start another one.
+    // A verb that came before the daemon answers would start another one.
     let until = std::time::Instant::now() + crate::processes::PATIENCE;
     while world.run(&["status"]).code != 0 {
         assert!(std::time::Instant::now() < until, "it does not answer");

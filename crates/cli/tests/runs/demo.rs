@@ -1,4 +1,4 @@
-//! `pinfold demo`: it shows what is promised, and leaves nothing behind, however it ends.
+//! `pinfold demo`: it shows what it promises, and leaves nothing behind, however it ends.
 
 use crate::lines::Lines;
 use crate::processes;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 const STEPS: usize = 6;
 
-/// A demo whose throw-away folder is made where the test can see it.
+/// A demo whose throw-away folder is where the test can see it.
 fn demo(world: &World, words: &[&str]) -> Command {
     let temp = world.path("temp");
     std::fs::create_dir_all(&temp).unwrap();
@@ -27,7 +27,7 @@ fn assert_nothing_left(world: &World) {
     assert!(!world.home.exists() && !world.path("locks").exists(), "it used a home that is not its own");
 }
 
-/// Starts a demo and waits until it tells of a step.
+/// Starts a demo and waits until it announces a step.
 fn until_step(world: &World, step: usize) -> (Child, Lines) {
     let mut child = demo(world, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = Lines::of(child.stdout.take().unwrap());
@@ -59,7 +59,7 @@ fn it_shows_every_promise_and_leaves_nothing() {
 #[test]
 fn it_tells_the_same_as_an_object() {
     let world = World::new();
-    // As if it were started by an agent of somebody's: nothing of that counts.
+    // As if an agent had started it: none of these variables count.
     let mut command = demo(&world, &["--json"]);
     let outer = ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_SOCKET", "NOTIFY_SOCKET"];
     let answer = finish(command.envs(outer.map(|name| (name, "outer"))));
@@ -82,11 +82,11 @@ fn a_signal_at_any_step_ends_it_and_leaves_nothing() {
         let (child, lines) = until_step(&world, step);
         let own = held(child.id());
         own.signal(signals[step % signals.len()]);
-        // Again, while it clears up: that is not cut short.
+        // Once more while it cleans up, which is not cut short.
         own.signal(signals[step % signals.len()]);
         let answer = child.finished();
         drop(lines);
-        // The last step may be over before the signal is heard.
+        // The last step may be over before the signal arrives.
         let interrupted = "the demo was interrupted; nothing of it is left";
         let interrupted = answer.code == 1 && answer.stderr.contains(interrupted);
         assert!(interrupted || step == STEPS && answer.code == 0, "step {step}: {answer:?}");
@@ -108,14 +108,14 @@ fn a_step_that_fails_is_named_and_nothing_is_left() {
 fn whoever_interferes_cannot_make_it_leave_anything() {
     let world = World::new();
     let (child, _lines) = until_step(&world, 3);
-    // The agents that are to be adopted are gone, at a moment that nobody chose.
+    // The agents that are about to be adopted die at an arbitrary moment.
     let agents = world.until("an agent", || {
         let around = processes::around(&world.path("temp")).into_iter();
         Some(around.filter(|pid| is_agent(*pid)).collect::<Vec<_>>()).filter(|agents| !agents.is_empty())
     });
     agents.into_iter().for_each(processes::kill);
     let answer = child.finished();
-    // A run that was replaced in time is as good as one that was not killed: what counts is what is left.
+    // A run that was replaced in time is as good as one that was not killed; only what is left counts.
     assert!([0, 1].contains(&answer.code), "{answer:?}");
     assert_nothing_left(&world);
 }

@@ -1,15 +1,15 @@
-//! Agents that take memory in the ways that watchdogs get wrong. The test program itself, started again with a role.
+//! Agents that use memory in ways that watchdogs get wrong: the test program itself, started again with a role.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The variable that has the role, and what to wait for before it is played.
+/// The variable with the role, and with what to wait for before playing it.
 const ROLE: &str = "EATER";
 const PAGE: usize = 4096;
 pub(crate) const MIB: usize = 1 << 20;
 
-/// The words that play a role; `ROLE` has to be in the environment of whoever runs them.
+/// The command that plays a role; `ROLE` has to be in its environment.
 pub(crate) fn words() -> Vec<String> {
     let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
     [&program, "--exact", "eater::plays_its_role", "--nocapture"].map(str::to_owned).to_vec()
@@ -20,7 +20,7 @@ pub(crate) fn role(role: &str) -> String {
     format!("{ROLE}={role}")
 }
 
-/// Not a test of its own: what an agent does when it was started with a role.
+/// Not a test: what an agent does that was started with a role.
 #[test]
 fn plays_its_role() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -34,7 +34,7 @@ fn plays_its_role() {
             }
             vec![anonymous(mebibytes(size))]
         }
-        // A little of its own at the end: whoever sees it in a reading knows that all before was there.
+        // A little memory of its own at the end: a reading that shows it proves that all before was there.
         ["file", path, size] => {
             touch_file(Path::new(path), mebibytes(size));
             vec![anonymous(40 * MIB)]
@@ -54,16 +54,16 @@ fn mebibytes(text: &str) -> usize {
     text.parse::<usize>().unwrap() * MIB
 }
 
-/// Memory that is really there: every page of it was written.
+/// Memory that is really in use: every page was written.
 fn anonymous(size: usize) -> Vec<u8> {
     vec![1; size]
 }
 
-/// Maps a file and reads every page of it: all of that is page cache.
+/// Maps a file and reads every page of it: all of it is page cache.
 fn touch_file(path: &Path, size: usize) {
     let file = File::open(path).unwrap();
     let (read, shared, file) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
-    // SAFETY: a new mapping at a place of the kernel's choice, of a file that nobody makes shorter.
+    // SAFETY: a new mapping at an address of the kernel's choice, of a file that no process makes shorter.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), size, read, shared, file, 0) };
     assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
     // SAFETY: the mapping above has this size and stays until the process ends.
@@ -72,7 +72,7 @@ fn touch_file(path: &Path, size: usize) {
     println!("eater read {} pages: {sum}", size / PAGE);
 }
 
-/// A copy of this process that has all its memory and does nothing.
+/// Forks a copy of this process that has all its memory and does nothing.
 fn fork_a_sleeper() {
     // SAFETY: the child calls nothing but pause.
     let pid = unsafe { libc::fork() };

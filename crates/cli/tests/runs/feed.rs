@@ -1,4 +1,5 @@
-//! The feed: a snapshot, then every change with its revision, for as many as want it, over the socket as any program would.
+//! The feed: a snapshot, then every change with its revision, for any number of clients, over the socket as
+//! any program would read it.
 
 use crate::processes::PATIENCE;
 use crate::world::World;
@@ -15,7 +16,7 @@ struct Told {
     data: Value,
 }
 
-/// A client of the feed; a feed that is silent for too long is an error.
+/// A client of the feed; too long a silence is an error.
 struct Feed(BufReader<UnixStream>);
 
 impl Feed {
@@ -30,7 +31,7 @@ impl Feed {
         Feed(reader)
     }
 
-    /// The next event; signs of life are not events, and not waited for forever.
+    /// The next event. Keep-alives are not events, and the wait for an event is limited.
     fn next(&mut self) -> Told {
         let until = Instant::now() + PATIENCE;
         let mut told = Told { id: None, kind: String::new(), data: Value::Null };
@@ -52,7 +53,7 @@ impl Feed {
         }
     }
 
-    /// The next event that is so.
+    /// The next event that satisfies `wanted`.
     fn until(&mut self, what: &str, wanted: impl Fn(&Told) -> bool) -> Told {
         for _ in 0..200 {
             let told = self.next();

@@ -1,4 +1,4 @@
-//! Files and folders: whose they are, who may read them, and what becomes of damaged ones.
+//! Files and folders: their owner, their permissions, and what happens when they are damaged.
 
 use crate::world::{World, finish};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -42,7 +42,7 @@ fn nobody_else_can_read_anything_even_under_an_open_umask() {
         .current_dir(&world.root);
     let answer = finish(&mut shell);
     assert_eq!(answer.code, 0, "{answer:?}");
-    // The agent's own files are its maker's affair.
+    // The agent's own files are its own affair.
     assert_eq!(world.printed("a", "0"), "000");
     world.ok(&["stop", "a"]);
     for path in below(&world.home).into_iter().chain(below(&world.path("locks"))) {
@@ -125,7 +125,7 @@ fn a_home_with_a_path_that_is_too_long_for_a_socket_works() {
     world.wait("a", "running");
     assert_eq!(world.pid("a"), pid);
     assert_eq!(world.events_of("a", "adopted").len(), 1);
-    // Agents and programs that know nothing of all this connect as well.
+    // Agents and programs that know nothing about this can connect as well.
     for socket in [
         crate::processes::variable(pid, "PINFOLD_SOCKET"),
         world.json(&["status"])["socket"].as_str().map(str::to_owned),
@@ -152,7 +152,7 @@ fn two_homes_have_two_daemons_and_two_sessions_of_one_name() {
 fn the_log_of_the_daemon_is_bounded_while_it_runs() {
     let world = World::new();
     world.ok(&["up"]);
-    // A lock folder that cannot be used makes the daemon complain at every start.
+    // With an unusable lock folder, the daemon complains at every start.
     let log = world.home.join("daemon.log");
     let padding = "x".repeat((1 << 20) + 1);
     let mut file = std::fs::OpenOptions::new().append(true).open(&log).unwrap();

@@ -5,7 +5,7 @@ use crate::tty::Tty;
 use crate::world::{World, number};
 use serde_json::{Value, json};
 
-/// A terminal program on the same conversation. What it leaves behind is in a session of its own.
+/// A terminal program on the same conversation. The child it leaves behind has its own session.
 const UI: &str = r#"
 stty -echo
 printf '%s %s %s\n' "$$" "$PINFOLD_RUN" "$PINFOLD_FENCE" >"$ROOT/guest"
@@ -19,7 +19,7 @@ done
 "#;
 
 impl World {
-    /// An agent `player` whose terminal program joins its run, and a session of it.
+    /// Configures an agent `player` whose terminal program joins its run, and creates a session of it.
     fn with_guests(&self, policy: &str) {
         let ui = self.path("ui.sh");
         std::fs::write(&ui, UI).unwrap();
@@ -32,7 +32,7 @@ impl World {
         std::fs::write(self.path("go"), "").unwrap();
     }
 
-    /// What the terminal program wrote down of itself: pid, run and fence.
+    /// The pid, run and fence that the terminal program wrote down.
     fn guest(&self) -> (u32, String, String) {
         let text = std::fs::read_to_string(self.path("guest")).unwrap();
         let mut words = text.split_whitespace().map(str::to_owned);
@@ -74,7 +74,7 @@ fn somebody_comes_to_a_turn_under_way_and_goes_and_the_turn_is_not_disturbed() {
     assert!(world.ok(&["why", "a"]).stdout.contains("its terminal program runs beside it"));
     tty.keys(b"hello\r");
     tty.shows("ui got hello");
-    // Whoever comes later sees the same screen, and so does whoever comes back.
+    // A client that joins later sees the same screen, and so does one that comes back.
     let mut other = world.attach("a", &["--read-only"]);
     other.shows("ui got hello");
     other.detach();
@@ -85,7 +85,7 @@ fn somebody_comes_to_a_turn_under_way_and_goes_and_the_turn_is_not_disturbed() {
     world.lets_go();
     assert_eq!(world.message("a", &waits, "done")["answer"], "waited");
     assert_eq!(world.ok(&["send", "a", "more", "--wait", "60s"]).stdout, "played\n");
-    // Its end is its own, and takes along what it left behind.
+    // It ends on its own, and what it left behind ends with it.
     let left = world.left();
     quit(&mut again);
     assert!(again.everything().contains("its terminal program exited with 4"), "{}", again.everything());
@@ -110,7 +110,7 @@ fn an_idle_session_is_woken_for_its_terminal_program_and_its_end_starts_no_other
     let world = World::new();
     world.with_guests("");
     assert_eq!(world.show("a")["state"], "idle");
-    // Its conversation has no name before the agent says it.
+    // Its conversation has no name before the agent tells it.
     let mut tty = world.attach("a", &[]);
     tty.shows("ui on conversation in");
     quit(&mut tty);
@@ -144,7 +144,7 @@ fn the_daemon_is_killed_and_whoever_types_notices_nothing() {
     world.until("it is counted again", || (world.show("a")["consumers"] == 1).then_some(()));
     world.lets_go();
     assert_eq!(world.message("a", &waits, "done")["answer"], "waited");
-    // Also where it ends while no daemon lives.
+    // The same if it ends while no daemon is alive.
     world.kill_daemon();
     tty.keys(b"quit\r");
     assert!(tty.ended().success());
@@ -202,7 +202,7 @@ fn a_terminal_program_that_is_missing_is_refused_and_the_agent_goes_on() {
     assert_eq!(refused.code, 78, "{}", refused.stderr);
     assert!(refused.stderr.contains("/no/such/ui"), "{}", refused.stderr);
     assert_eq!((&world.show("a")["state"], world.guest_counts()), (&json!("running"), (1, 0, 0)));
-    // The words name a conversation: what is wrong with them shows when they are known.
+    // The command names a conversation: a mistake in it shows only when that is known.
     let other = World::new();
     other.with_player("attach = \"join\"\ninteractive = [\"/no/such/ui\", \"{vendor_session}\"]\n");
     other.play("a");

@@ -1,9 +1,9 @@
-//! Agents with which no handshake can be made, through the real binaries: they end with 0, and that is not a clean end.
+//! Agents whose handshake fails, through the real binaries: they exit with 0, and that is not a clean end.
 
 use crate::world::World;
 use serde_json::json;
 
-/// An agent of the agent client protocol that answers its second line with an error, and leaves when it is told to.
+/// An ACP agent that answers its second line with an error, and exits when told to.
 fn refuses(world: &World, error: &str) -> String {
     let script = world.path("agent.sh");
     let can =
@@ -24,7 +24,7 @@ impl World {
 #[test]
 fn a_conversation_that_the_agent_does_not_know_fails_the_session_and_is_not_tried_again() {
     let world = World::new();
-    // opencode's own words for it.
+    // The error as opencode words it.
     let error = r#"{"code":-32603,"message":"Internal error: OpenCode service failure","data":{"service":"session"}}"#;
     let script = refuses(&world, error);
     world.ok(&["new", "a", "--agent", "acp", "--vendor-session", "gone", "--", "sh", &script]);
@@ -36,12 +36,12 @@ fn a_conversation_that_the_agent_does_not_know_fails_the_session_and_is_not_trie
     assert!(why.contains("its vendor does not know the conversation that it was to go on with"), "{why}");
     assert!(why.contains("`start` or a message tries again"), "{why}");
     assert_eq!(world.message("a", &message, "queued")["tries"], 0, "nobody has read it");
-    // The next daemon lets it rest, too.
+    // The next daemon leaves it alone too.
     world.kill_daemon();
     world.ok(&["up"]);
     assert_eq!((world.starts_of_a(), &world.show("a")["state"]), (1, &json!("failed")));
     assert!(world.ok(&["why", "a"]).stdout.contains("does not know the conversation"));
-    // A message is one try.
+    // A message is worth one try.
     let answer = world.run(&["send", "a", "again", "--wait", "60s"]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert_eq!((world.starts_of_a(), &world.show("a")["state"]), (2, &json!("failed")));

@@ -1,4 +1,4 @@
-//! Locks that are held over HTTP: as long as the connection is open, and not a moment longer.
+//! Locks held over HTTP: as long as the connection is open, and not a moment longer.
 
 use crate::http::{ask, connect, hold, read, request};
 use crate::lines::Lines;
@@ -17,7 +17,7 @@ fn up() -> World {
     world
 }
 
-/// The keys that are held, as the daemon lists them.
+/// The held keys, as the daemon lists them.
 fn held(world: &World) -> Vec<Value> {
     let (status, locks) = ask(world, "GET", "/v1/locks", "");
     assert_eq!(status, 200);
@@ -92,10 +92,10 @@ fn whoever_has_only_finished_sending_holds_on() {
     hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
 }
 
-/// The variable that has the key which a client in a process of its own holds, and the socket behind it.
+/// The variable with the key that a client in its own process holds, and the socket to hold it through.
 const HOLDS: &str = "HOLDS_KEY_AT";
 
-/// A client in a process of its own, which can be killed: this program, started again.
+/// A client in its own process, which can be killed: this program, started again.
 fn client(world: &World, key: &str) -> (std::process::Child, u32) {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "holds::holds_on", "--nocapture"]).stdout(Stdio::piped());
@@ -106,7 +106,7 @@ fn client(world: &World, key: &str) -> (std::process::Child, u32) {
     (child, pid)
 }
 
-/// Not a test of its own: what such a client does.
+/// Not a test: what such a client does.
 #[test]
 fn holds_on() {
     let Ok(told) = std::env::var(HOLDS) else { return };

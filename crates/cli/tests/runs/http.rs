@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// An answer whose head has been read; its body may go on.
+/// An answer whose head was read; its body may still be arriving.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -23,7 +23,7 @@ pub(crate) fn connect(world: &World) -> UnixStream {
 /// Sends bytes as they are and reads the head of the answer.
 pub(crate) fn send(world: &World, bytes: &[u8]) -> Reply {
     let mut stream = connect(world);
-    // Whoever has heard enough answers and closes: its answer counts.
+    // A peer that has heard enough answers and closes; its answer counts.
     _ = stream.write_all(bytes);
     read(stream)
 }
@@ -38,7 +38,7 @@ pub(crate) fn read(stream: UnixStream) -> Reply {
     Reply { status, head, from }
 }
 
-/// The text of a request that asks for the connection to be closed behind it.
+/// The text of a request that asks for the connection to be closed after it.
 pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     format!(
         "{method} {path} HTTP/1.1\r\nhost: pinfold\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -46,25 +46,25 @@ pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// Asks and reads the whole answer.
+/// Sends a request and reads the whole answer.
 pub(crate) fn ask(world: &World, method: &str, path: &str, body: &str) -> (u16, Value) {
     let reply = send(world, request(method, path, body).as_bytes());
     (reply.status, reply.object())
 }
 
-/// Begins a hold.
+/// Requests a hold.
 pub(crate) fn hold(world: &World, wanted: &Value) -> Reply {
     send(world, request("POST", "/v1/locks/hold", &wanted.to_string()).as_bytes())
 }
 
 impl Reply {
-    /// A field of the head, in small letters.
+    /// A header, by its name in lower case.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The body of an answer that has a length, or that goes on to the end.
+    /// The body of an answer, by its length or up to the end of the connection.
     pub(crate) fn text(mut self) -> String {
         let mut text = String::new();
         match self.field("content-length").map(|length| length.parse::<usize>().unwrap()) {
@@ -83,7 +83,7 @@ impl Reply {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?}"))
     }
 
-    /// The next line of a stream; nothing at its end. The sizes of chunks are not lines of it.
+    /// The next line of a stream; `None` at its end. Chunk sizes are not lines of it.
     pub(crate) fn line(&mut self) -> Option<Value> {
         loop {
             let mut line = String::new();
@@ -94,14 +94,14 @@ impl Reply {
             if line.starts_with('{') {
                 return Some(serde_json::from_str(line).unwrap());
             }
-            // The chunk of size 0 ends the stream, also where the connection stays.
+            // The chunk of size 0 ends the stream, even if the connection stays open.
             if line == "0" {
                 return None;
             }
         }
     }
 
-    /// The lock object of a hold that was granted.
+    /// The lock object of a granted hold.
     pub(crate) fn granted(&mut self) -> Value {
         assert_eq!(self.status, 200, "{}", self.head);
         self.line().unwrap()["granted"].clone()

@@ -1,4 +1,4 @@
-//! The inbox and the protocol of `command` agents: what is sent arrives, once, in order, and its answer is kept.
+//! The inbox and the protocol of `command` agents: messages arrive once and in order, and their answers are kept.
 
 use crate::processes::{Held, PATIENCE};
 use crate::world::{Ends, World, number};
@@ -12,7 +12,7 @@ use std::time::Instant;
 pub(crate) const PARROT: &str = "while IFS= read -r line; do printf 'PINFOLD_DONE %s\\n' \"$line\"; done";
 
 impl World {
-    /// Makes a chat: on demand, with answers.
+    /// Creates a chat: on demand, with answers.
     pub(crate) fn new_chat(&self, name: &str, options: &[&str], script: &str) -> Value {
         let idle: &[&str] = if options.contains(&"--idle") { &[] } else { &["--idle", "1h"] };
         let all = [&["--mode", "on-demand", "--turns", "done"], idle, options].concat();
@@ -27,7 +27,7 @@ impl World {
         self.json(&["inbox", name]).as_array().unwrap().clone()
     }
 
-    /// Waits until a message is in a state; what it is then.
+    /// Waits until a message is in a state, and returns it.
     pub(crate) fn message(&self, name: &str, id: &str, state: &str) -> Value {
         self.until(&format!("message {id} is {state}"), || {
             let message = self.inbox(name).into_iter().find(|message| message["id"] == id)?;
@@ -35,7 +35,7 @@ impl World {
         })
     }
 
-    /// Looks again and again until there is something to be seen.
+    /// Polls until `look` finds something.
     pub(crate) fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -46,14 +46,14 @@ impl World {
         panic!("not within {PATIENCE:?}: {what}\n{}", self.daemon_log());
     }
 
-    /// The words that the agents of a test wrote down.
+    /// The words that the test's agents wrote down.
     pub(crate) fn journal(&self, name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 }
 
-/// The message that a verb printed.
+/// The id of the message that a verb printed.
 fn sent(world: &World, words: &[&str]) -> String {
     world.ok(words).stdout.trim().to_owned()
 }
@@ -151,7 +151,7 @@ fn ten_thousand_may_wait_and_the_next_is_refused() {
     let refused = world.run(&["--json", "send", "full", "one more"]);
     assert_eq!((refused.code, &refused.json()["error"]["kind"]), (75, &json!("busy")), "{refused:?}");
     assert!(refused.stderr.contains("10000 messages wait"), "{refused:?}");
-    // It is no burden for a daemon that starts.
+    // They do not slow down a daemon that starts.
     world.kill_daemon();
     assert_eq!(world.show("full")["inbox"]["queued"], 10_000);
     world.ok(&["archive", "full"]);
@@ -190,7 +190,7 @@ fn what_becomes_of_a_message_depends_on_the_state_and_is_said() {
 #[test]
 fn with_turns_line_a_message_is_done_when_the_pipe_took_it() {
     let world = World::new();
-    // Reads nothing, and dies: what it had not read is not sent again.
+    // It reads nothing and dies: what it has not read is not sent again.
     world.guarded("deaf", &["--mode", "on-demand", "--idle", "1h"], "exec sleep 100000");
     let id = sent(&world, &["send", "deaf", "hello"]);
     let message = world.message("deaf", &id, "done");
@@ -337,7 +337,7 @@ fn whoever_waits_is_told_how_it_ended_or_that_it_takes_longer() {
     assert_eq!((late.code, &message["error"]["kind"]), (124, &json!("timeout")), "{late:?}");
     assert!(["queued", "delivered"].contains(&message["state"].as_str().unwrap()), "{message}");
     assert_eq!(world.run(&["send", "slow", "x", "--wait", "5"]).code, 2, "a bare number has no unit");
-    // Whoever waits goes on waiting when the daemon is killed: the message is on disk.
+    // A waiting client goes on waiting when the daemon is killed: the message is on disk.
     let mut waiting = world.command(&["send", "slow", "y", "--wait", "60s"]);
     let waiting = waiting.stdout(Stdio::piped()).spawn().unwrap();
     world.until("both are queued", || (world.inbox("slow").len() == 2).then_some(()));

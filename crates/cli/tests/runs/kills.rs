@@ -20,7 +20,7 @@ fn fifty_agents_outlive_the_daemon_and_none_is_doubled() {
     let before = pids(&world);
     assert_eq!(before.len(), MANY);
     world.kill_daemon();
-    // Two end while nobody looks: one by itself, one by a signal.
+    // Two agents end while no daemon is there: one by itself, one by a signal.
     let ended = [before["s3"].0, before["s7"].0].map(held);
     ended[0].signal(rustix::process::Signal::TERM);
     ended[1].signal(rustix::process::Signal::SEGV);
@@ -48,7 +48,7 @@ fn fifty_agents_outlive_the_daemon_and_none_is_doubled() {
     assert_eq!(world.events_of("s1", "adopted").len(), 1);
 }
 
-/// An agent with a grandchild that has left its session, and holds the guard as all of the tree does.
+/// An agent with a grandchild that has left its session and holds the guard, as its whole tree does.
 const WITH_GRANDCHILD: &str = "setsid sh -c 'echo grandchild $$; exec sleep 100000' & \
      while :; do sleep 1000; done";
 
@@ -65,7 +65,7 @@ fn tree(world: &World, name: &str) -> Tree {
     Tree { agent: number(&session["pid"]), shim: number(&session["shim_pid"]), grandchild }
 }
 
-/// After the kill: the next run begins only when nothing of the old tree lives, and there is one end.
+/// After the kill, the next run begins only when nothing of the old tree is alive, and there is one end.
 fn next_run(world: &World, tree: &Tree, ends: usize) {
     let watch = world.watch();
     watch.event("the second run", |event| event["kind"] == "run_started" && event["fence"] != first(world));
@@ -163,7 +163,7 @@ fn an_agent_that_the_daemon_lost_sight_of_is_found_by_a_verb_that_comes_first() 
     let world = World::new();
     let session = world.guarded("a", &["--stop-grace", "1s"], WITH_GRANDCHILD);
     world.kill_daemon();
-    // No `up`: the verb starts the daemon, and is done when the session was looked at.
+    // No `up`: the verb starts the daemon, and returns when the session was looked at.
     let stopped = world.json(&["stop", "a"]);
     assert_eq!(stopped[0]["state"], "stopped");
     assert!(!lives(number(&session["pid"])));

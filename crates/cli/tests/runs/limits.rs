@@ -1,4 +1,4 @@
-//! What a client that is slow, greedy or broken does to the daemon: nothing, and it is told so.
+//! What a slow, greedy or broken client does to the daemon: nothing, and the client is told so.
 
 use crate::http::{ask, connect, read, request, send};
 use crate::world::{World, number};
@@ -14,7 +14,7 @@ fn up() -> World {
     world
 }
 
-/// That the daemon answers others as if nothing were.
+/// Checks that the daemon answers others as if nothing had happened.
 fn answers(world: &World) {
     let (status, _) = ask(world, "GET", "/v1/status", "");
     assert_eq!(status, 200);
@@ -46,7 +46,7 @@ fn heads_have_16_kib_and_no_more() {
     }
     let many: String = (0..200).map(|n| format!("x{n}: y\r\n")).collect();
     assert_eq!(send(&world, format!("GET /v1/ping HTTP/1.1\r\n{many}\r\n").as_bytes()).status, 431);
-    // One that never ends is not read for ever.
+    // An endless head is not read forever.
     let mut endless = connect(&world);
     while endless.write_all(&[b'x'; 4096]).is_ok() {}
     answers(&world);
@@ -66,7 +66,7 @@ fn bodies_have_2_mib_and_no_more_and_come_whole() {
     let chunked = "POST /v1/sessions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
     let reply = send(&world, format!("{chunked}{}", chunk.repeat(3)).as_bytes());
     assert_eq!(reply.status, 413);
-    // Cut short.
+    // A body that is cut short.
     let mut short = connect(&world);
     short
         .write_all(b"POST /v1/sessions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"name\":")
@@ -99,7 +99,7 @@ fn what_is_no_http_is_answered_with_the_error_object() {
         assert_eq!(reply.status, 400, "{shown}");
         assert_eq!(reply.object()["error"]["kind"], "usage", "{shown}");
     }
-    // Whoever begins with HTTP/2 would not understand an answer.
+    // A client that begins with HTTP/2 would not understand an answer.
     let mut preface = connect(&world);
     preface.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
     assert_eq!(to_the_end(preface), b"");
@@ -147,7 +147,7 @@ fn slow_clients_are_sent_away_and_hold_up_nobody() {
     idle.write_all(b"GET /v1/ping HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     bodiless.write_all(b"POST /v1/sessions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").unwrap();
     dripping.write_all(b"GET /v1/ping HTTP/1.1\r\n").unwrap();
-    // A byte now and then does not count as a head.
+    // A byte now and then does not make a head.
     let drip = std::thread::spawn(move || {
         while dripping.write_all(b"x").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(100));
@@ -180,7 +180,7 @@ fn one_connection_serves_many_requests_also_when_all_come_at_once() {
     let old = send(&world, b"GET /v1/ping HTTP/1.0\r\n\r\n");
     assert_eq!(old.status, 200);
     assert_eq!(old.text(), "{}");
-    // Finished with sending, not with reading.
+    // Done with sending, but not with reading.
     let mut half = connect(&world);
     half.write_all(one.as_bytes()).unwrap();
     half.shutdown(Shutdown::Write).unwrap();
@@ -297,7 +297,7 @@ fn an_archived_session_is_not_changed_and_its_stop_is_done() {
     world.ok(&["archive", "old"]);
     let (status, answer) = ask(&world, "POST", "/v1/sessions/old/set", r#"{"idle":"7m"}"#);
     assert_eq!((status, &answer["error"]["kind"]), (409, &json!("archived")), "{answer}");
-    // Nothing of it lives, which is all that a stop asks for.
+    // Nothing of it is alive, and a stop asks for no more.
     let (status, answer) = ask(&world, "POST", "/v1/sessions/old/stop", "");
     assert_eq!((status, &answer["state"]), (200, &json!("archived")), "{answer}");
     world.ok(&["restore", "old"]);

@@ -1,11 +1,11 @@
-//! The lines that a process prints: each is waited for with a limit, and a word about what was waited for.
+//! The lines that a process prints: waiting for one has a limit, and the failure says what was waited for.
 
 use crate::processes::PATIENCE;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-/// What comes through a pipe; it is closed by the next line after nobody reads any more.
+/// Lines from a pipe, which is closed at the next line after the reader is gone.
 #[derive(Debug)]
 pub(crate) struct Lines(Receiver<String>);
 
@@ -14,7 +14,7 @@ impl Lines {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                // Nobody reads any more: whoever prints is told by the kernel.
+                // The reader is gone; the kernel tells the printing process.
                 if sender.send(line).is_err() {
                     return;
                 }
@@ -29,7 +29,7 @@ impl Lines {
         self.until(what, |_| true)
     }
 
-    /// The first line that is wanted.
+    /// The first line that satisfies `wanted`.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + PATIENCE;

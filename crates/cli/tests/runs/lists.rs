@@ -1,4 +1,4 @@
-//! Lists: all of them to programs, their end to people, and a page at a time over HTTP.
+//! Lists: all of them for programs, their end for people, and page by page over HTTP.
 
 use crate::http;
 use crate::inbox::PARROT;
@@ -6,7 +6,7 @@ use crate::tty::Tty;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// A stopped session with so many messages that wait.
+/// A stopped session with this many queued messages.
 fn with_messages(count: u32) -> World {
     let world = World::new();
     world.new_chat("chat", &[], PARROT);
@@ -76,7 +76,7 @@ fn sessions_and_locks_come_in_pages_too() {
 fn a_list_has_the_beginning_of_an_answer_and_the_message_all_of_it() {
     let world = World::new();
     world.new_chat("chat", &[], PARROT);
-    // Two bytes each: the cut is not within one.
+    // Two bytes each: the cut is not in the middle of a character.
     let long = format!("x{}", "ü".repeat(5000));
     let sent = world.json(&["send", "chat", &long, "--wait"]);
     let listed = &world.inbox("chat")[0];
@@ -92,7 +92,7 @@ fn a_list_has_the_beginning_of_an_answer_and_the_message_all_of_it() {
 fn at_a_terminal(world: &World, words: &[&str]) -> String {
     let mut tty = Tty::start(world.command(words), 40, 200);
     assert!(tty.ended().success());
-    // What a program printed at its end may not have been read when it has ended.
+    // The last output of a program may not have been read yet when it has ended.
     let last = if words.contains(&"all") { "number 059" } else { "not shown" };
     tty.until("the end of it", |screen| screen.contents().contains(last));
     tty.everything()

@@ -1,5 +1,5 @@
-//! The memory watchdog: page cache and forked copies drain nobody, and what takes too much is drained, whichever
-//! process of its tree has it, and whatever the machine lets us read.
+//! The memory watchdog: page cache and forked copies drain no session, and one that uses too much is drained,
+//! whichever process of its tree does so, and whatever the machine lets us read.
 
 use crate::eater::{self, MIB};
 use crate::processes::{Held, PATIENCE};
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// What a machine may lack: nothing, a group that counts memory, any group.
 const MACHINES: [&str; 3] = ["", "memory-cgroup", "cgroup"];
 
-/// A home whose daemon does without some abilities, and reads often.
+/// A home whose daemon does without some capabilities, and reads often.
 fn lacking(without: &str) -> World {
     let world = World::new();
     std::fs::create_dir_all(&world.home).unwrap();
@@ -28,7 +28,7 @@ fn up(world: &World, without: &str) {
     assert_eq!(answer.code, 0, "{answer:?}");
 }
 
-/// An agent that is the eater itself.
+/// A session whose agent is the eater itself.
 fn eats(world: &World, name: &str, limit: &str, role: &str, options: &[&str]) {
     let (words, role) = (eater::words(), eater::role(role));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -36,7 +36,7 @@ fn eats(world: &World, name: &str, limit: &str, role: &str, options: &[&str]) {
     world.ok(&[&new, options, &["--"], &words].concat());
 }
 
-/// An agent that is a shell, in which `"$@"` is the eater.
+/// A session whose agent is a shell, in which `"$@"` is the eater.
 fn shell_eats(world: &World, name: &str, limit: &str, role: &str, script: &str, options: &[&str]) {
     let (words, role) = (eater::words(), eater::role(role));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -61,7 +61,7 @@ fn assert_drained(world: &World, name: &str, limit: usize, forced: bool) {
     world.check_history();
 }
 
-/// Waits until a reading of a session is within bounds.
+/// Waits until a memory reading of a session is within bounds.
 fn read_between(world: &World, name: &str, least: usize, most: usize) {
     let until = Instant::now() + PATIENCE;
     let mut bytes = Value::Null;
@@ -80,7 +80,7 @@ fn assert_left_alone(world: &World, name: &str, pid: u32) {
     assert_eq!(world.pid(name), pid);
 }
 
-/// A file of holes on a disk: what is read of it is page cache all the same. A temporary folder may be in memory.
+/// A sparse file on a disk: reading it fills the page cache all the same. A temporary folder may be in memory.
 struct Holes(PathBuf);
 
 impl Holes {
@@ -238,8 +238,8 @@ fn who_has_no_limit_is_not_read_and_a_size_needs_a_unit() {
     assert!(answer.code == 2 && answer.stderr.contains("512M, 2G"), "{answer:?}");
 }
 
-/// The kernel kills in a group that counts memory and has a limit, which the test sets and pinfold never does. Where
-/// a run has no such group, nobody can know why it was killed.
+/// The kernel kills in a group that counts memory and has a limit, which the test sets and pinfold never
+/// does. If a run has no such group, the reason of the kill cannot be known.
 #[test]
 fn a_kill_by_the_kernel_for_memory_is_named_where_it_can_be_known() {
     let world = lacking("");
@@ -247,7 +247,7 @@ fn a_kill_by_the_kernel_for_memory_is_named_where_it_can_be_known() {
     eats(&world, "doomed", "1G", &format!("when {} 200", file.display()), &[]);
     world.printed("doomed", "eater waits");
     let pid = world.pid("doomed");
-    // Asked of the kernel, and not of the program that is tried.
+    // Asked of the kernel, not of the program under test.
     let known = counts_memory();
     assert_eq!(world.json(&["status"])["capabilities"]["memory_cgroup"]["available"], known);
     if known {
@@ -262,7 +262,7 @@ fn a_kill_by_the_kernel_for_memory_is_named_where_it_can_be_known() {
     assert_eq!(exit["crashes"], 1);
 }
 
-/// Whether a group that counts memory can be made beside one that can be killed at a stroke: found out by making both.
+/// Whether a group that counts memory can be made beside one that can be killed at once; tried by making both.
 fn counts_memory() -> bool {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -317,7 +317,8 @@ fn status_says_what_this_machine_can_and_why_not() {
     assert!(told["memory_reading"]["detail"].as_str().unwrap().contains("every process"), "{told}");
 }
 
-/// Without shares a sum over the limit proves nothing: it is said once that nothing is known, and nobody is drained.
+/// Without shares a sum over the limit proves nothing: the daemon says once that it cannot know, and drains
+/// no session.
 #[test]
 fn a_sum_that_cannot_be_confirmed_drains_nobody_and_is_said() {
     let world = lacking("cgroup,smaps-rollup");

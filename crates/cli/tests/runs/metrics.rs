@@ -1,4 +1,4 @@
-//! Metrics: read as strictly as Prometheus reads them, and each of them moved.
+//! Metrics: parsed as strictly as Prometheus parses them, and each of them made to move.
 
 use crate::http::{ask, connect, hold, request, send};
 use crate::processes::PATIENCE;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 type Labels = BTreeMap<String, String>;
 
-/// All samples by name and labels.
+/// All samples, by name and labels.
 #[derive(Debug, Default)]
 struct Scrape {
     kinds: BTreeMap<String, String>,
@@ -114,7 +114,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Reads `name{label="value",...}`, and what stands behind it.
+/// Parses `name{label="value",...}`; returns the rest too.
 fn series(text: &str) -> (String, Labels, &str) {
     let end = text.find(['{', ' ']).unwrap_or(text.len());
     let (name, mut rest) = text.split_at(end);
@@ -139,7 +139,7 @@ fn series(text: &str) -> (String, Labels, &str) {
     (name.to_owned(), labels, rest)
 }
 
-/// A label's value up to its closing quote, with its escapes undone.
+/// A label's value up to its closing quote, unescaped.
 fn quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -158,7 +158,7 @@ fn quoted(text: &str) -> (String, &str) {
     panic!("a label that is not closed")
 }
 
-/// Waits until a sample has a value.
+/// Waits until a sample has a wanted value.
 fn until(world: &World, series: &str, wanted: impl Fn(f64) -> bool) {
     let begun = Instant::now();
     loop {

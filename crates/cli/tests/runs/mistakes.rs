@@ -1,10 +1,10 @@
-//! Mistakes that a new user makes, through the real binary: each is named, with what to do instead, and nothing is created by it.
-//! `mistakes::each_mistake_is_named`, beside the code, has those of the command line alone.
+//! Mistakes that a new user makes, through the real binary: each is named, with what to do instead, and
+//! creates nothing. `mistakes::each_mistake_is_named`, beside the code, has those of the command line alone.
 
 use crate::world::World;
 use serde_json::json;
 
-/// A line that is wrong, how it ends, and what must be said of it.
+/// A wrong line, its exit code, and what must be said about it.
 struct Mistake {
     words: &'static [&'static str],
     code: i32,
@@ -16,7 +16,7 @@ const fn mistake(words: &'static [&'static str], code: i32, says: &'static [&'st
 }
 
 const MISTAKES: [Mistake; 26] = [
-    // A file where a directory is wanted, one that is not there, and a folder for a program.
+    // A file in place of a directory, a directory that does not exist, and a folder in place of a program.
     mistake(
         &["new", "x", "--dir", "notes.txt", "--", "cat"],
         78,
@@ -24,7 +24,7 @@ const MISTAKES: [Mistake; 26] = [
     ),
     mistake(&["new", "x", "--dir", "nowhere", "--", "cat"], 78, &["does not exist", "mkdir -p /"]),
     mistake(&["new", "x", "--", "./folder"], 78, &["`./folder` is a directory", "--dir ./folder"]),
-    // A script that is not a program yet, and lines for a shell.
+    // A script that is not executable yet, and lines for a shell.
     mistake(
         &["new", "x", "--", "./script.sh"],
         78,
@@ -32,7 +32,7 @@ const MISTAKES: [Mistake; 26] = [
     ),
     mistake(&["new", "x", "--", "make && ./run"], 78, &["-- sh -c 'make && ./run'"]),
     mistake(&["new", "x", "--", "KEY=value", "cat"], 78, &["`--env KEY=...` sets a variable"]),
-    // The program's own options before the `--`, and a program in the place of a verb.
+    // The program's own options before the `--`, and a program in place of a verb.
     mistake(&["new", "sh", "--login"], 2, &["put `--` before the command: pinfold new -- sh --login"]),
     mistake(&["sleep", "10"], 2, &["there is no verb `sleep`", "pinfold new -- sleep 10"]),
     mistake(&["api"], 2, &["`api` is a session", "pinfold show api"]),
@@ -56,7 +56,7 @@ const MISTAKES: [Mistake; 26] = [
     mistake(&["wait", "api", "--for", "done"], 2, &["there is no state `done`", "stopped"]),
     mistake(&["service", "instal"], 2, &["pinfold service install"]),
     mistake(&["new", "my agent", "--", "cat"], 2, &["`my agent` is not a name", "a-z A-Z 0-9"]),
-    // All of them, none of them, or what is missing.
+    // All of them, none of them, or something missing.
     mistake(&["stop", "--all"], 2, &["pinfold stop $(pinfold ls -q)"]),
     mistake(&["stop", "all"], 1, &["there is no session `all`", "$(pinfold ls -q)"]),
     mistake(&["stop"], 2, &["which one?", "pinfold ls"]),

@@ -1,17 +1,17 @@
-//! The description of the API against the API: every address is in it, and real answers are what it says.
+//! The description of the API against the API: it has every address, and real answers match it.
 
 use crate::http::{ask, hold, request, send};
 use crate::world::{Following, World};
 use serde_json::{Value, json};
 
-/// What the contract promises; more may be there.
+/// What the contract promises; there may be more.
 const PROMISED: &str = "get /v1/status, get /v1/sessions, post /v1/sessions, get /v1/sessions/{session}, \
      post /v1/sessions/{session}/start, post /v1/sessions/{session}/stop, post /v1/sessions/{session}/restart, \
      post /v1/sessions/{session}/archive, post /v1/sessions/{session}/restore, get /v1/sessions/{session}/messages, \
      post /v1/sessions/{session}/messages, get /v1/events, get /v1/locks, post /v1/locks/hold, get /metrics, \
      get /v1/openapi.json";
 
-/// A document, and the checks of JSON Schema that it uses.
+/// An OpenAPI document, with the checks of JSON Schema that it uses.
 struct Document(Value);
 
 impl Document {
@@ -91,7 +91,7 @@ impl Document {
         if problems.len() < all.as_array().unwrap().len() { Ok(()) } else { Err(problems.join("; ")) }
     }
 
-    /// Every field is known, unless the schema says that there are others, and none that is required is missing.
+    /// Checks that every field is known, unless the schema allows others, and that no required one is missing.
     fn object(&self, schema: &Value, value: &Value) -> Result<(), String> {
         let Some(fields) = value.as_object() else { return Ok(()) };
         for required in schema["required"].as_array().into_iter().flatten() {
@@ -146,7 +146,7 @@ fn every_address_is_described_and_every_description_has_its_address() {
         let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
         let in_path = parameters.iter().filter(|one| one["in"] == "path").count();
         assert_eq!(in_path, path.matches('{').count(), "{method} {path}");
-        // A method that no address takes: the other one of an address is 405, and no address is 404.
+        // A method that no address takes: a known address answers 405, an unknown one 404.
         let place = path.replace("{session}", "a").replace("{message}", "x");
         let reply = send(&world, request("PATCH", &place, "").as_bytes());
         assert_eq!(reply.status, 405, "{place}");
@@ -169,7 +169,7 @@ fn every_address_is_in_the_documentation() {
     for address in pinfold_api::endpoint::Address::ALL {
         let of = address.description();
         let path = of.path.replace("{session}", "S").replace("{message}", "ID");
-        // Several verbs stand in one row: the first with its whole address, the others as words.
+        // Several verbs share a row: the first with its full address, the others as words.
         let (above, last) = path.rsplit_once('/').unwrap();
         let (whole, beside) =
             (format!("{} {path}", of.method.word()), format!("{} {above}/", of.method.word()));
@@ -258,7 +258,7 @@ fn real_answers_are_what_the_description_says() {
     assert!(wrong.is_err(), "the check can fail");
 }
 
-/// Lets every list show something; the key `busy` is held while what is returned lives.
+/// Gives every list something to show; the key `busy` is held while the returned value lives.
 fn make_history(world: &World) -> Following {
     let script = "echo hello; exec sleep 100000";
     world.json(&["new", "a", "--tag", "t", "--memory", "1G", "--", "sh", "-c", script]);

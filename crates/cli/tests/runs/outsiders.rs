@@ -1,12 +1,12 @@
-//! Programs that say of themselves, in files of their own, which vendor session they are in and what they do there: those that
-//! pinfold started, and those that it did not.
+//! Programs that say in files of their own which vendor session they use and what they do there: both those
+//! that pinfold started and those that it did not.
 
 use crate::world::World;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// An agent on a terminal that keeps such files; the test writes them.
+/// A terminal agent with such files, which the test writes.
 const CONFIG: &str = r#"[agents.t]
 command = ["cat"]
 protocol = "line"
@@ -43,7 +43,7 @@ impl World {
         self.path("store/live").join(format!("{pid}.json"))
     }
 
-    /// A process says this of itself.
+    /// Writes what a process says of itself.
     fn files(&self, pid: u32, id: &str, more: &Value) {
         let mut object = json!({ "id": id, "start": started(pid) });
         object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -54,7 +54,7 @@ impl World {
         self.until(activity, || Some(self.show(name)).filter(|shown| shown["activity"] == activity))
     }
 
-    /// A session on a terminal, with its agent's pid.
+    /// Creates a session on a terminal; returns its agent's pid.
     fn on_terminal(&self) -> (u32, String) {
         let made = crate::world::finish(&mut self.t(&["new", "a", "--agent", "t", "--mode", "always"]));
         assert_eq!(made.code, 0, "{made:?}");
@@ -62,13 +62,13 @@ impl World {
     }
 }
 
-/// When a process was started, as the kernel counts.
+/// When a process was started, in the kernel's ticks.
 fn started(pid: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned()
 }
 
-/// A program of somebody else's.
+/// A program that pinfold did not start.
 struct Outsider(Child);
 
 impl Outsider {
@@ -109,9 +109,9 @@ fn a_vendor_session_that_a_program_outside_has_is_not_started_until_it_is_gone()
     assert_eq!((&shown["state"], &shown["holder"]["pid"]), (&json!("blocked"), &json!(pid)));
     let why = shown["why"].as_str().unwrap();
     assert!(why.contains(&format!("pid {pid}, cat")) && why.contains("only you can end"), "{why}");
-    // Its own locks are free meanwhile.
+    // The session's own locks are free meanwhile.
     assert_eq!(world.json(&["locks"]), json!([]));
-    // It is looked again, and the outsider is still there.
+    // The daemon looks again, and the outsider is still there.
     world.ok(&["send", "a", "hello"]);
     world.wait("a", "blocked");
     outsider.end();
@@ -130,7 +130,7 @@ fn a_program_that_goes_on_in_another_conversation_gives_this_one_up() {
     world.ok(&["send", "a", "hello"]);
     world.files(outsider.0.id(), "v-2", &json!({}));
     world.wait("a", "running");
-    // It comes back while we run: a stop says so.
+    // The outsider comes back while our agent runs: a stop says so.
     world.files(outsider.0.id(), "v-1", &json!({}));
     let stopped = world.ok(&["stop", "a"]);
     let says = format!("in the hands of pid {}", outsider.0.id());
@@ -151,12 +151,12 @@ fn what_a_program_on_a_terminal_says_of_itself_is_shown_with_its_age() {
     );
     world.files(pid, &id, &json!({ "does": "idle" }));
     world.activity("a", "idle");
-    // The next conversation is the session's.
+    // The session follows to the next conversation.
     world.files(pid, "v-2", &json!({ "does": "idle" }));
     world.until("the other conversation", || {
         Some(world.show("a")["vendor_session"] == "v-2").filter(|follows| *follows)
     });
-    // A file of somebody who had this pid before says nothing.
+    // A file of an earlier process with this pid says nothing.
     std::fs::write(world.file_of(pid), json!({ "does": "busy", "start": "1" }).to_string()).unwrap();
     world.activity("a", "unknown");
 }
@@ -190,11 +190,11 @@ fn an_agent_that_rings_waits_for_a_person_until_something_is_typed() {
     let shown = world.activity("a", "waiting");
     assert_eq!((&shown["activity_from"], &shown["waits_for"]), (&json!("terminal"), &json!("look here")));
     assert!(shown["why"].as_str().unwrap().contains("its terminal rang"), "{shown}");
-    // It is the shim that knows: another daemon hears it again.
+    // The shim knows it: another daemon hears it again.
     world.kill_daemon();
     world.ok(&["up"]);
     world.activity("a", "waiting");
-    // A bell says nothing of a dialog: the message is typed.
+    // A bell does not mean a dialog: the message is typed.
     let message = world.ok(&["send", "a", "here"]).stdout.trim().to_owned();
     world.message("a", &message, "done");
     world.activity("a", "unknown");

@@ -1,10 +1,10 @@
-//! Agents of protocol `exec`: one run for each message, whose end is the end of the turn.
+//! Agents of protocol `exec`: one run for each message, and the end of the run ends the turn.
 
 use crate::world::World;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// What an agent of these tests does; `$1` is its message where that comes by argument.
+/// The agents of these tests; `$1` is the message where it comes as an argument.
 const AGENTS: [(&str, &str, &str); 7] = [
     ("argument", "echo \"you said: $1\"; echo and more", ""),
     ("input", "printf 'got: '; cat", "prompt = \"stdin\""),
@@ -24,7 +24,7 @@ const AGENTS: [(&str, &str, &str); 7] = [
 ];
 
 impl World {
-    /// Writes the agents down, with some more of `config.toml`.
+    /// Configures these agents, with more lines of `config.toml`.
     fn with_agents(&self, more: &str) {
         std::fs::create_dir_all(&self.home).unwrap();
         std::fs::set_permissions(&self.home, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -41,7 +41,7 @@ impl World {
         std::fs::write(self.home.join("config.toml"), config).unwrap();
     }
 
-    /// A session of one of these agents, of its name.
+    /// Creates a session of one of these agents, with its name.
     fn made(&self, agent: &str) {
         let dir = self.path(&format!("{agent}.d"));
         std::fs::create_dir_all(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! The pictures of the documentation say what the program says today.
+//! The pictures in the documentation show what the program says today.
 
 use pinfold_pictures::{differs, scenes};
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Agents by their names: what a preset gives to a run, and how it is begun and resumed.
+//! Agents by name: what a preset gives to a run, and how it is begun and resumed.
 
 use crate::world::World;
 use std::process::Command;
 
-/// An agent that keeps a file for each of its sessions, and says with which words it was started.
+/// An agent that keeps a file for each of its sessions, and prints the command it was started with.
 const CONFIG: &str = r#"[agents.v]
 command = ["sh", "-c", "env >$ROOT/env; echo begun {vendor_session}; sleep 1000"]
 resume = ["sh", "-c", "echo resumed {vendor_session}; sleep 1000"]

@@ -1,4 +1,4 @@
-//! What the kernel knows of processes.
+//! What the kernel knows about processes.
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Far beyond what anything takes, on the slowest machine.
+/// Far longer than anything takes on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A process that is held, so that its pid cannot become another's.
+/// A process held by a pidfd, so that its pid cannot come to mean another.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) pid: u32,
@@ -32,7 +32,7 @@ impl Held {
         rustix::process::pidfd_send_signal(&self.pidfd, signal).unwrap();
     }
 
-    /// Whether it has ended within a time.
+    /// Whether it ends within this time.
     pub(crate) fn ends_within(&self, patience: Duration) -> bool {
         let timeout =
             Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
@@ -52,20 +52,20 @@ pub(crate) fn kill(pid: u32) {
     }
 }
 
-/// Whether a process is there and not a zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Whether a process was stopped.
+/// Whether a process is stopped.
 #[cfg(feature = "crash-points")]
 pub(crate) fn stands(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
 
-/// Every process, as the kernel lists them.
+/// All processes that the kernel lists.
 pub(crate) fn all() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
@@ -80,7 +80,7 @@ pub(crate) fn variable(pid: u32, name: &str) -> Option<String> {
     })
 }
 
-/// The files that a process has open, by their numbers.
+/// The open files of a process, by descriptor.
 pub(crate) fn open_files(pid: u32) -> Vec<(u32, String)> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let mut files: Vec<(u32, String)> = entries
@@ -94,7 +94,7 @@ pub(crate) fn open_files(pid: u32) -> Vec<(u32, String)> {
     files
 }
 
-/// Everything that has to do with a folder (by its environment or its open files), with all descendants.
+/// All processes with a folder in their environment or open files, with all descendants.
 pub(crate) fn around(folder: &Path) -> BTreeSet<u32> {
     let text = folder.to_str().unwrap().as_bytes();
     let own = std::process::id();
@@ -118,7 +118,7 @@ pub(crate) fn around(folder: &Path) -> BTreeSet<u32> {
     found
 }
 
-/// Ends everything that has to do with a folder.
+/// Ends all processes around a folder.
 pub(crate) fn end_around(folder: &Path) {
     for _ in 0..100 {
         let found = around(folder);
@@ -129,12 +129,12 @@ pub(crate) fn end_around(folder: &Path) {
         let held: Vec<Held> = found.into_iter().filter_map(Held::open).collect();
         held.iter().for_each(Held::kill);
         held.iter().for_each(|process| _ = process.ends_within(Duration::from_secs(10)));
-        // A shim that is killed cannot remove its group.
+        // A killed shim cannot remove its group.
         groups.iter().for_each(|group| _ = std::fs::remove_dir(group));
     }
 }
 
-/// The control group that a shim made for a process, if it did.
+/// The control group that a shim made for a process, if any.
 pub(crate) fn group(pid: u32) -> Option<PathBuf> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let inside = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

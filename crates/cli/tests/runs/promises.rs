@@ -1,4 +1,5 @@
-//! Promises that only their breaking would show: another boot, threads that wait for nothing, a shim in its gap.
+//! Promises whose breaking would otherwise not show: another boot, threads that wait for nothing, a shim
+//! between two runs.
 
 use crate::processes;
 use crate::world::{Ends, World, number};

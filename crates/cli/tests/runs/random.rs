@@ -5,12 +5,12 @@ use crate::world::{World, number};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// So often in the default mode; `PINFOLD_KILLS` asks for more.
+/// How many kills in the default mode; `PINFOLD_KILLS` asks for more.
 const KILLS: u64 = 200;
-/// A kill comes at any moment within this behind the daemon's start.
+/// A kill comes at any moment within this time after the daemon's start.
 const WITHIN: Duration = Duration::from_millis(120);
 
-/// Random numbers that can be had again.
+/// Random numbers that can be repeated.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// Ends the disturbance, also when the test fails.
+/// Ends the disturbance, even if the test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -48,21 +48,21 @@ fn disturb(world: &World, seed: u64, over: &AtomicBool) {
         let (name, _) = SESSIONS[dice.below(SESSIONS.len() as u64) as usize];
         let verb = ["start", "stop", "restart", "start"][dice.below(4) as usize];
         let words = if verb == "stop" { vec![verb, name, "--timeout", "100ms"] } else { vec![verb, name] };
-        // The daemon may be killed under it: any answer will do but a doubled agent.
+        // The daemon may be killed meanwhile: any answer will do, as long as no agent is doubled.
         world.run(&words);
     }
 }
 
-/// What is killed.
+/// What may be killed.
 #[derive(Debug, Clone, Copy)]
 enum Victims {
     Daemon,
-    /// The daemon, or any shim, or any process of a run.
+    /// The daemon, any shim, or any process of a run.
     Anything,
 }
 
 impl Victims {
-    /// Holds what is to be killed, and makes sure that it is still what it was: a pid may be a stranger's by now.
+    /// Opens the process to kill, and checks that it is still the same one: the pid may belong to another by now.
     fn choose(self, world: &World, daemon: Held, dice: &mut Dice) -> Option<Held> {
         let kind = match self {
             Victims::Daemon => 0,

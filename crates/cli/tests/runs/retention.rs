@@ -1,4 +1,4 @@
-//! What is older than `[retention]` allows is forgotten, and that is said.
+//! What is older than `[retention]` allows is deleted, and that is said.
 
 use crate::world::World;
 use pinfold_core::{EventKind, Wall};
@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A home with events of so many days ago, each of a size.
+/// A home with this many events from `days` ago, each of this size.
 fn world_with(count: u32, days: u64, bytes: usize) -> World {
     let world = World::new();
     std::fs::DirBuilder::new().mode(0o700).create(&world.home).unwrap();
@@ -24,7 +24,7 @@ fn world_with(count: u32, days: u64, bytes: usize) -> World {
     }
     store.commit(batch).wait().unwrap();
     drop(store);
-    // No daemon ever had this home, so it is asked about.
+    // No daemon ever had this home, so it needs to be trusted first.
     assert_eq!(world.run(&["--trust", "--no-start", "ls"]).code, 69);
     world
 }
@@ -60,7 +60,7 @@ fn what_is_young_enough_or_kept_for_ever_stays() {
     for (days, retention) in [(399, ""), (4000, "events = \"off\"")] {
         let world = configured(world_with(20, days, 10), retention);
         world.ok(&["up"]);
-        // The daemon looks once at its start; a verb behind it that writes comes after that or beside it.
+        // The daemon prunes once at its start; a later verb that writes comes after that or at the same time.
         world.ok(&["new", "a", "--mode", "on-demand", "--", "true"]);
         world.ok(&["down"]);
         world.ok(&["up"]);
@@ -79,7 +79,7 @@ fn past_its_size_the_oldest_events_go_and_the_newest_stay() {
     assert_eq!(world.events()[0]["seq"], gone + 1);
 }
 
-/// Makes a file look as if it had been written so many days ago.
+/// Makes a file look as if it had been written this many days ago.
 fn aged(path: &Path, days: u64) {
     let at = SystemTime::now() - Duration::from_secs(days * 86_400);
     std::fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
@@ -128,7 +128,7 @@ fn what_agents_printed_is_private_goes_by_age_but_for_the_newest_and_goes_with_r
     }
 }
 
-/// Waits for something in the database that no event tells of.
+/// Waits for something in the database that has no event.
 fn until(what: &str, world: &World, holds: impl Fn(&Reader) -> bool) {
     let (reader, begun) = (Reader::open(&world.home.join("pinfold.db")).unwrap(), Instant::now());
     while !holds(&reader) {
@@ -172,7 +172,7 @@ fn what_went_is_told_once_a_day_and_events_say_from_where_on_all_are_there() {
     assert!(said.starts_with("every event from 1201 on is there ("), "{said}");
     let said = world.ok(&["events", "-n", "1"]).stderr;
     assert!(!said.contains("every event"), "nothing is missing from these: {said}");
-    // More is forgotten, and told tomorrow.
+    // More is pruned, and reported tomorrow.
     world.ok(&["down"]);
     let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
     let config = world.home.join("config.toml");
@@ -184,7 +184,7 @@ fn what_went_is_told_once_a_day_and_events_say_from_where_on_all_are_there() {
     }
     store.commit(batch).wait().unwrap();
     drop(store);
-    // What stands before them goes first, and has to be old as well.
+    // What comes before them is pruned first, and has to be old as well.
     let written = Instant::now();
     until("all of it is old", &world, |_| written.elapsed() > Duration::from_millis(1_100));
     world.ok(&["up"]);
@@ -204,7 +204,7 @@ fn the_key_of_a_message_that_was_forgotten_is_still_one_message() {
     assert_eq!(sent["state"], "done", "{sent}");
     let done = world.json(&["inbox", "a"]);
     assert_eq!(done.as_array().map(Vec::len), Some(1), "{done}");
-    // It is old when the clock says so; the daemon looks at its start.
+    // It is old when the clock says so; the daemon looks when it starts.
     until("it is old", &world, |_| {
         let at = done[0]["done_at"].as_str().and_then(pinfold_api::time::moment).unwrap();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// So many files does a lock folder keep open.
+/// How many files a lock folder keeps open.
 const KEPT_OPEN: usize = 8;
 
 /// A small file system of its own.
@@ -23,7 +23,7 @@ impl Disk {
         Disk(at.to_owned())
     }
 
-    /// Takes all the space there is.
+    /// Uses all the free space.
     fn fill(&self) {
         let mut file =
             std::fs::OpenOptions::new().create(true).append(true).open(self.0.join("filler")).unwrap();
@@ -55,7 +55,7 @@ fn a_full_disk_is_said_loses_no_agent_and_is_recovered_from() {
     }
     let before: Vec<u32> = (0..4).map(|n| world.pid(&format!("s{n}"))).collect();
     disk.fill();
-    // The database's log may have room left: then it is taken, and waits.
+    // If the database's log has room left, it is accepted, and waits.
     let refused = world.run(&["new", "more", "--", "sleep", "100000"]);
     let said = refused.stderr.to_lowercase();
     assert!(said.contains("full") || said.contains("space"), "{refused:?}");
@@ -124,7 +124,7 @@ fn an_agent_goes_on_when_its_log_cannot_be_written() {
     drop(world);
 }
 
-/// Waits until a file is there: the kernel tells when something is made beside it.
+/// Waits until a file exists; the kernel reports what is created beside it.
 fn wait_for(file: &Path) {
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     let watch = inotify::init(CreateFlags::CLOEXEC).unwrap();
@@ -168,7 +168,7 @@ fn without_descriptors_starts_are_refused_nothing_leaks_and_later_they_succeed()
     assert!(world.events_of(last, "run_exited").is_empty(), "what never ran has no end");
     let reasons = world.events_of(last, "start_failed");
     assert!(!reasons.is_empty() && reasons.iter().all(|refused| refused["errno"] == 24), "{reasons:?}");
-    // Enough for all who were refused.
+    // Enough for all that were refused.
     let running = (0..made).map(|n| format!("s{n}")).filter(|name| !refused.contains(name));
     for name in running.take(10) {
         world.ok(&["stop", &name]);
@@ -181,7 +181,7 @@ fn without_descriptors_starts_are_refused_nothing_leaks_and_later_they_succeed()
         world.ok(&["stop", &format!("s{n}")]);
     }
     let patience = Instant::now() + PATIENCE;
-    // A lock folder keeps a few of its files open, without their locks; threads that waited are told, and go.
+    // A lock folder keeps a few of its files open, without their locks; waiting threads are told, and end.
     while open_files(daemon).len() > idle + KEPT_OPEN {
         assert!(Instant::now() < patience, "{idle} before, now {:?}", open_files(daemon));
         std::thread::sleep(Duration::from_millis(20));

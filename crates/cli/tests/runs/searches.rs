@@ -1,4 +1,4 @@
-//! Full text through the real binaries: what is found at once, after a death, and by whom.
+//! Full-text search through the real binaries: what is found at once, after a death, and by which caller.
 
 use crate::inbox::PARROT;
 use crate::world::World;
@@ -27,7 +27,7 @@ fn what_was_said_is_found_over_deaths_and_not_after_its_removal() {
     let both = [pair("one", "answer"), pair("one", "message"), pair("two", "answer"), pair("two", "message")];
     assert_eq!(all, both);
     world.kill_daemon();
-    // Neither an index that is not there nor one that is not one matters.
+    // Neither a missing index nor a file that is not one matters.
     std::fs::write(world.home.join("search.db"), "rubbish").unwrap();
     std::fs::remove_file(world.home.join("search.db-wal")).unwrap_or_default();
     world.ok(&["send", "two", "another needle", "--wait", "60s"]);

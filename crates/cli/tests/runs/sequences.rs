@@ -1,11 +1,11 @@
-//! One exit after the other: verdicts, waits and ends, as users see them.
+//! Exits one after the other: verdicts, waits and ends, as users see them.
 
 use crate::processes::{self, variable};
 use crate::world::{World, held, number};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Waits shrink by up to a tenth.
+/// Checks a wait, which jitter shortens by up to a tenth.
 #[track_caller]
 fn waits(event: &Value, ms: u64, reason: &str) {
     let waited = event["ms"].as_u64().unwrap();
@@ -257,7 +257,7 @@ fn a_run_is_given_the_same_at_its_first_start_and_at_every_later_one() {
         assert!(first.iter().any(|line| line.starts_with(name)), "{name}");
     }
     let third = said("3");
-    // Each shim has its own address for notices.
+    // Each shim has its own notify address.
     let steady = |lines: &[String]| {
         lines.iter().filter(|line| !line.starts_with("NOTIFY_SOCKET=")).cloned().collect::<Vec<_>>()
     };

@@ -1,5 +1,5 @@
-//! What starts with the machine. A boot is simulated: everything of a home is killed, the machine's boot is another one, and
-//! then what the unit runs is run. No machine was booted for this.
+//! What starts with the machine. A boot is simulated: all processes of a home are killed, the boot id is
+//! replaced, and then the unit's command is run. No machine was booted for this.
 
 use crate::inbox::PARROT;
 use crate::processes;
@@ -7,19 +7,19 @@ use crate::world::{World, number};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The words of a line of a unit, as systemd reads them.
+/// The words of a unit's line, as systemd reads them.
 pub(crate) fn words(unit: &str, key: &str) -> Vec<String> {
     let line = unit.lines().find_map(|line| line.strip_prefix(key)).unwrap();
     let words = line.strip_prefix("=\"").and_then(|line| line.strip_suffix('"')).unwrap();
     words.split("\" \"").map(|word| word.replace("%%", "%")).collect()
 }
 
-/// Kills the daemon, every shim and every agent, as the end of a machine does: nobody is asked.
+/// Kills the daemon, every shim and every agent without asking, as a power failure does.
 fn lose_power(world: &World) {
     let shims = world.sessions().into_values().filter_map(|session| session["shim_pid"].as_u64());
     let shims: Vec<_> = shims.filter_map(|pid| processes::Held::open(u32::try_from(pid).ok()?)).collect();
     world.kill_daemon();
-    // Before their agents: nobody is left to write down how those ended.
+    // Before their agents: then no process is left to record how those ended.
     shims.iter().for_each(processes::Held::kill);
     shims.iter().for_each(processes::Held::wait);
     let all: Vec<_> = world.members().into_values().flatten().filter_map(processes::Held::open).collect();
@@ -30,7 +30,7 @@ fn lose_power(world: &World) {
     database.execute("UPDATE meta SET value = ?1 WHERE key = 'boot_id'", [another]).unwrap();
 }
 
-/// What the unit runs at a boot: in an environment that has next to nothing.
+/// Runs what the unit runs at a boot, with an almost empty environment.
 fn boot(world: &World) -> Child {
     let unit = world.ok(&["service", "install", "--print", "--manager", "systemd"]).stdout;
     let start = words(&unit, "ExecStart");
@@ -57,7 +57,7 @@ fn after_a_boot_everything_is_as_the_contract_says() {
         world.ok(&[&["new", name], &chat[..], &["--", "sh", "-c", PARROT]].concat());
     }
     world.ok(&["archive", "archived"]);
-    // It waits behind a turn that never ends: its agent is gone with the power.
+    // It waits after a turn that never ends: its agent is gone with the power.
     world.ok(&[
         "new",
         "busy",
@@ -87,7 +87,7 @@ fn after_a_boot_everything_is_as_the_contract_says() {
     ] {
         assert_eq!(world.show(name)["state"], state, "{name}");
     }
-    // What was queued wakes its session; the turn that the power took counts as none.
+    // A queued message wakes its session; the turn lost with the power does not count as a try.
     world.wait("busy", "running");
     assert_eq!(world.json(&["inbox", "busy"])[1]["id"], queued.as_str());
     let why = world.show("once")["why"].as_str().unwrap().to_owned();
@@ -115,7 +115,7 @@ fn what_the_unit_does_at_its_stop_leaves_agents_alone() {
     again.wait().unwrap();
 }
 
-/// A session of every kind that a boot may find, how it is after it, and what is said of that.
+/// A session of every kind that a boot may find, its state afterwards, and the reason given.
 const BOOTED: [(&str, &str, &str); 7] = [
     ("always", "running", "running for "),
     ("screen", "running", "running for "),
@@ -154,12 +154,12 @@ fn after_a_boot_it_is_said_why_each_runs_or_does_not() {
         assert!(told.contains(why), "{name}: {told}");
     }
     assert_eq!(world.json(&["inbox", "queued"])[0]["text"], "kept over the boot");
-    // Two want one directory: one has it, whichever was first, and the other says who that is.
+    // Two want the same directory: one has it, whichever came first, and the other names it.
     let shared = ["one", "other"].map(|name| world.show(name));
     let blocked: Vec<_> = shared.iter().filter(|session| session["state"] == "blocked").collect();
     assert_eq!(blocked.len(), 1, "{shared:?}");
     assert!(blocked[0]["why"].as_str().unwrap().contains("is held by session `o"), "{blocked:?}");
-    // A crash of before the boot, and the boot itself, are charged to nobody.
+    // Neither a crash before the boot nor the boot itself is charged to a session.
     assert_eq!(world.show("always")["crashes"], 0);
     assert_eq!(world.doubles(), "");
     world.within(Duration::from_secs(60), &["down"]);

@@ -1,4 +1,4 @@
-//! What is followed: output and events, over the socket as any program would.
+//! Followed output and events, over the socket as any program would read them.
 
 use crate::world::World;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ impl Http {
     fn send(world: &World, request: &str) -> (u16, Http) {
         let mut stream = UnixStream::connect(world.home.join("pinfold.sock")).unwrap();
         stream.set_read_timeout(Some(crate::processes::PATIENCE)).unwrap();
-        // Whoever has heard enough closes: its answer is there all the same.
+        // A peer that has heard enough closes; its answer is there all the same.
         _ = stream.write_all(request.as_bytes());
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
@@ -21,7 +21,7 @@ impl Http {
         (status, Http(reader))
     }
 
-    /// The next line that begins so.
+    /// The next line that begins like this.
     fn line(&mut self, beginning: &str) -> String {
         loop {
             let mut line = String::new();

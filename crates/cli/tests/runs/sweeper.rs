@@ -1,4 +1,4 @@
-//! Ends what a test started when the test program itself is killed: by a time limit, by a person, by the kernel.
+//! Ends what a test started when the test program itself is killed: by a time limit, a person or the kernel.
 
 use crate::lines::Lines;
 use crate::processes::Held;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Waits for a word, or for the end of whoever would have said it; then ends everything with the folder in its
-/// environment, again and again until there is nothing.
+/// Waits for a word, or for the end of the process that would send it; then kills everything with the folder
+/// in its environment, until nothing is left.
 const SWEEP: &str = "read -r word && exit; \
     for round in 1 2 3 4 5 6 7 8 9 10; do found=; for place in /proc/[0-9]*; do \
         if grep -qaF \"$0\" $place/environ 2>/dev/null; then kill -9 ${place#/proc/} 2>/dev/null && found=yes; fi; \
@@ -29,17 +29,17 @@ impl Sweeper {
 }
 
 impl Drop for Sweeper {
-    /// The test has cleared up itself.
+    /// The test has cleaned up by itself.
     fn drop(&mut self) {
         _ = self.0.stdin.take().map(|mut stdin| stdin.write_all(b"over\n"));
         _ = self.0.wait();
     }
 }
 
-/// The variable that makes this program a test that is going to be killed.
+/// The variable that makes this program a test that will be killed.
 const ROLE: &str = "SWEEPER_IS_KILLED";
 
-/// Not a test of its own: starts a daemon, and waits for its end.
+/// Not a test: starts a daemon, and waits to be killed.
 #[test]
 fn is_killed() {
     if std::env::var_os(ROLE).is_none() {

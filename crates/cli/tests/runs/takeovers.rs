@@ -8,15 +8,15 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Answers each line; one that begins with `slow` waits until a file is there.
+/// Answers each line; one that begins with `slow` waits until a file exists.
 const CHAT: &str = "while read -r line; do echo \"$line\" >>\"$ROOT/got\"; case \"$line\" in slow*) \
      while ! test -e \"$ROOT/go\"; do sleep 0.02; done;; esac; echo \"PINFOLD_DONE $line\"; done";
-/// A terminal program with a prompt of its own.
+/// A terminal program with its own prompt.
 const UI: &str = "stty -echo; echo \"ui of $PINFOLD_SESSION\"; \
      while read -r line; do test \"$line\" != quit || exit 0; echo \"ui got $line\"; done";
 
 impl World {
-    /// A preset `chat`, and a session of it.
+    /// Configures a preset `chat`, and creates a session of it.
     fn chat(&self, policy: &str) {
         self.preset(&["sh", "{dir}/ui"], policy);
         self.ok(&["new", "chat", "--agent", "chat", "--dir", "work", "--env", "ROOT"]);
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// Waits until a line was handed to the agent.
+    /// Waits until the agent has got a line.
     fn got(&self, text: &str) {
         let until = Instant::now() + PATIENCE;
         while !std::fs::read_to_string(self.path("got")).unwrap_or_default().contains(text) {
@@ -89,7 +89,7 @@ fn a_sleeping_session_is_taken_over_under_one_lock_and_handed_back() {
     tty.shows("ui of chat");
     world.wait("chat", "held");
     assert_eq!(world.show("chat")["shim_pid"], shim, "another shim");
-    // What is sent meanwhile waits, and goes on behind it.
+    // A message sent meanwhile waits, and is delivered afterwards.
     let second = world.send("two");
     tty.keys(b"hello\r");
     tty.shows("ui got hello");
@@ -123,7 +123,7 @@ fn a_turn_is_finished_first_with_a_countdown() {
     let mut tty = world.attach("chat", &[]);
     tty.shows("finishes its turn first; `--now` interrupts it (50 s)");
     tty.shows("(48 s)");
-    // A second one joins the takeover of the first.
+    // A second client joins the takeover of the first.
     let mut other = world.attach("chat", &[]);
     other.shows("finishes its turn first");
     world.go();
@@ -131,7 +131,7 @@ fn a_turn_is_finished_first_with_a_countdown() {
     other.shows("ui of chat");
     assert_eq!(world.answered(&slow)["answer"], "slow one");
     assert_eq!(world.show("chat")["consumers"], 2);
-    // Whichever of them came to the terminal first types.
+    // The one that came to the terminal first has the keyboard.
     other.keys(b"quit\r");
     quit(&mut tty);
     assert!(other.ended().success());
@@ -183,7 +183,7 @@ fn a_terminal_program_that_is_missing_brings_the_run_back_with_its_queue() {
     assert_eq!(tty.ended().code(), Some(78));
     tty.shows("program `/no/such/ui` was not found");
     assert_eq!(world.pid("chat"), pid, "its run was ended for nothing");
-    // One that is there and cannot be executed is noticed too late: the run comes back.
+    // A program that exists but cannot be executed is noticed too late: the run comes back.
     let broken = world.path("work/broken");
     std::fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -334,15 +334,15 @@ fn rounds() -> u64 {
     std::env::var("PINFOLD_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(10)
 }
 
-/// Looks at the lock from outside, all the time.
+/// Watches the lock from outside, all the time.
 struct Watch {
     over: AtomicBool,
     looks: AtomicU64,
-    /// The lock was free although something of the session lived before and after.
+    /// How often the lock was free although something of the session lived before and after.
     unheld: AtomicU64,
-    /// The lock was free while the daemon lived.
+    /// How often the lock was free while the daemon lived.
     gaps: AtomicU64,
-    /// Whether the daemon lives all the time now.
+    /// Whether the daemon is not being killed at present.
     strict: AtomicBool,
 }
 
@@ -399,7 +399,7 @@ fn takeovers_in_a_row_double_nothing_lose_nothing_and_keep_the_lock() {
     world.check_history();
 }
 
-/// In the first half the daemon lives, and the lock may not be free for a moment; in the second it is killed.
+/// In the first half the daemon lives, and the lock may not be free for a moment; in the second half it is killed.
 fn take_over_again_and_again(world: &World, seen: &Watch) -> (Vec<String>, u64) {
     let (mut sent, mut killed) = (Vec::new(), 0);
     let mut random = 88_172_645_463_325_252_u64;
@@ -423,7 +423,7 @@ fn take_over_again_and_again(world: &World, seen: &Watch) -> (Vec<String>, u64) 
             killed += kill(world);
             world.ok(&["up"]);
         }
-        // The daemon's death before there was a terminal is the end of the request.
+        // If the daemon dies before there is a terminal, the request ends.
         if moment == 0 && !tty.comes_to("ui of chat") {
             continue;
         }

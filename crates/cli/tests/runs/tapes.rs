@@ -1,5 +1,5 @@
-//! Agents with a protocol of their own: what is said to them is said once, what they ask a person answers, and whatever dies,
-//! what they printed counts.
+//! Agents with a protocol of their own: everything is sent to them once, a person answers what they ask, and
+//! whatever dies, what they printed counts.
 
 use crate::processes::{self, Held};
 use crate::world::World;
@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Plays the protocol `scripted`. An interrupt that finds no turn is taken for the next one, as real agents do. Every line that it reads stands in a file, with its run: what was said is counted there.
+/// Plays the protocol `scripted`. An interrupt without a turn applies to the next one, as with real agents.
+/// Every line that it reads is written to a file with its run, to count what was sent.
 pub(crate) const PLAYER: &str = r#"
 field() { printf '%s' "$line" | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }
 waits() { while [ ! -e "$ROOT/go" ]; do sleep 0.01; done; }
@@ -61,7 +62,7 @@ done
 "#;
 
 impl World {
-    /// An agent `player` for `new --agent`.
+    /// Configures an agent `player` for `new --agent`.
     pub(crate) fn with_player(&self, policy: &str) {
         let script = self.path("player.sh");
         std::fs::write(&script, format!("{}{PLAYER}", crate::world::GUARD)).unwrap();
@@ -81,17 +82,17 @@ impl World {
         self.ok(&["new", name, "--agent", "player", "--dir", &dir, "--env", "ROOT", "--env", &binary]);
     }
 
-    /// Sends a message; its id.
+    /// Sends a message; returns its id.
     pub(crate) fn told(&self, name: &str, text: &str) -> String {
         self.ok(&["send", name, text]).stdout.trim().to_owned()
     }
 
-    /// Waits until the agent of a session asks; what it asks.
+    /// Waits until a session's agent asks; returns the request.
     pub(crate) fn request_of(&self, name: &str) -> Value {
         self.until("it asks", || Some(self.show(name)["request"].clone()).filter(|asked| !asked.is_null()))
     }
 
-    /// The deliveries that each run read, with how often, and whether they were marked as repeated.
+    /// The deliveries that each run read, and whether they were marked as repeated.
     pub(crate) fn said(&self) -> Vec<(String, String, bool)> {
         let text = std::fs::read_to_string(self.path("said")).unwrap_or_default();
         let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -99,7 +100,7 @@ impl World {
         prompts.map(|words| (words[0].to_owned(), words[2].to_owned(), words[3] == "true")).collect()
     }
 
-    /// No delivery reached a run twice.
+    /// Checks that no delivery reached a run twice.
     pub(crate) fn assert_said_once(&self) {
         let mut said: Vec<_> = self.said().into_iter().map(|(run, delivery, _)| (run, delivery)).collect();
         let all = said.len();
@@ -267,7 +268,7 @@ fn an_interrupt_that_crosses_the_end_of_a_turn_costs_the_next_message_nothing() 
     let mut crossed = 0;
     for round in 0..rounds() {
         let id = world.told("a", "short");
-        // Whether there is still a turn depends on who is faster.
+        // Whether the turn is still under way depends on which is faster.
         let answer = world.run(&["interrupt", "a"]);
         assert!([0, 1, 75].contains(&answer.code), "round {round}: {answer:?}");
         let next = world.told("a", "next");
@@ -320,7 +321,7 @@ fn an_agent_that_does_not_end_its_turn_is_stopped_within_its_grace_all_the_same(
     world.message("a", &id, "delivered");
     let begun = Instant::now();
     world.ok(&["stop", "a"]);
-    // Half a second more for a machine that is busy.
+    // Half a second more for a busy machine.
     assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
     assert_eq!(world.message("a", &id, "queued")["tries"], 0);
 }
@@ -333,12 +334,12 @@ fn an_agent_that_is_parked_leaves_by_itself_when_its_input_is_closed() {
     world.ok(&["send", "a", "hello", "--wait", "60s"]);
     world.wait("a", "idle");
     let ended = world.events_of("a", "run_exited");
-    // A signal would have ended it with that.
+    // A signal would have ended it with that signal.
     assert_eq!((&ended[0]["code"], &ended[0]["signal"]), (&json!(0), &json!(null)), "{ended:?}");
     assert_eq!(world.events_of("a", "parked").len(), 1);
 }
 
-/// The one file of a short tape.
+/// The only file of a short tape.
 fn tape_of(world: &World, name: &str) -> PathBuf {
     let id = world.show(name)["id"].as_str().unwrap().to_owned();
     let folder = world.home.join("sessions").join(id).join("tape");
@@ -346,7 +347,7 @@ fn tape_of(world: &World, name: &str) -> PathBuf {
     files.max().unwrap()
 }
 
-/// Kills the daemon and the shim of a session, and its agent with that: as the power would, but for what the kernel has.
+/// Kills the daemon and a session's shim, and so its agent: like a power failure, except for what the kernel has.
 fn cut_power(world: &World, name: &str) {
     let shim = processes::parent(world.pid(name)).unwrap();
     if let Some(daemon) = Held::open(world.daemon_pid()) {
@@ -360,7 +361,8 @@ fn cut_power(world: &World, name: &str) {
 
 #[test]
 fn what_the_power_took_of_a_tape_is_repeated_with_a_mark_and_nothing_of_the_next_run_is_passed_over() {
-    // How much of what the agent printed while no daemon lived is left, in eighths; with all of it, its turn has ended.
+    // How much is left of what the agent printed while no daemon lived, in eighths; with all of it, its turn
+    // has ended.
     for left in 0..=8 {
         let world = World::new();
         world.with_player("policy.backoff_initial = \"10ms\"\n");
@@ -398,7 +400,7 @@ fn what_the_power_took_of_a_tape_is_repeated_with_a_mark_and_nothing_of_the_next
 
 #[test]
 fn a_tape_that_lost_even_what_was_stored_goes_on_above_that() {
-    // To the head of the segment, into it, and to nothing.
+    // Cut to the head of the segment, into it, and to nothing.
     for left in [200, 33, 32, 7, 0] {
         let world = World::new();
         world.with_player("policy.backoff_initial = \"10ms\"\n");
@@ -422,7 +424,7 @@ fn a_tape_that_lost_even_what_was_stored_goes_on_above_that() {
 fn a_session_that_yields_its_conversation_goes_on_when_that_is_free_whatever_its_holder_is_called() {
     let world = World::new();
     let script = world.path("unguarded.sh");
-    // Both homes have a session of this name, which is what the guard takes for a double.
+    // Both homes have a session of this name, which the guard would take for a double.
     std::fs::write(&script, PLAYER).unwrap();
     let config = format!(
         "[agents.player]\ncommand = [\"sh\", \"{}\"]\nprotocol = \"scripted\"\nsession = \"learn\"\n",

@@ -1,23 +1,23 @@
-//! An agent that says something through its notify socket. The test program itself, started again with what to say.
+//! An agent that sends something through its notify socket: the test program itself, started again with what to send.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The variable that has what to say.
+/// The variable with what to send.
 const SAYS: &str = "TELLER_SAYS";
 
-/// The words that say it; what is to be said has to be in the environment of whoever runs them.
+/// The command that sends it; the variable has to be in its environment.
 pub(crate) fn words() -> Vec<String> {
     let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
     [&program, "--exact", "teller::tells", "--nocapture"].map(str::to_owned).to_vec()
 }
 
-/// The option of `new` that says what to say.
+/// The value of `--env` that says what to send.
 pub(crate) fn says(what: &str) -> String {
     format!("{SAYS}={what}")
 }
 
-/// Not a test of its own: what an agent does that has something to say.
+/// Not a test: what an agent does that has something to send.
 #[test]
 fn tells() {
     let (Ok(what), Ok(socket)) = (std::env::var(SAYS), std::env::var("NOTIFY_SOCKET")) else { return };

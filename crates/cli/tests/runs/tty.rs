@@ -1,4 +1,4 @@
-//! A terminal that a test sits at: it types keys and reads the screen, as a person does.
+//! A terminal for a test: it types keys and reads the screen, as a person does.
 #![expect(unsafe_code, reason = "a child takes its terminal between fork and exec")]
 
 use crate::processes::PATIENCE;
@@ -12,12 +12,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
-/// A person's terminal with a program in it.
+/// A terminal with a program in it.
 pub(crate) struct Tty {
     master: OwnedFd,
     slave: OwnedFd,
     pub(crate) child: Child,
-    /// What the terminal was set to before anything ran in it.
+    /// The terminal's settings before anything ran in it.
     pub(crate) before: String,
     screen: Arc<(Mutex<Seen>, Condvar)>,
 }
@@ -28,7 +28,7 @@ struct Seen {
     over: bool,
 }
 
-/// What the terminal of a test is set to, in words that can be compared.
+/// A terminal's settings as text that can be compared.
 fn settings(of: &OwnedFd) -> String {
     let Termios { input_modes, output_modes, control_modes, local_modes, special_codes, .. } =
         rustix::termios::tcgetattr(of).unwrap();
@@ -40,7 +40,7 @@ fn number(count: u16) -> NonZeroU16 {
 }
 
 impl Tty {
-    /// Opens a terminal of a size and starts a command in it.
+    /// Opens a terminal of this size and starts a command in it.
     pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Tty {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = rustix::pty::openpt(flags).unwrap();
@@ -69,7 +69,7 @@ impl Tty {
         Tty { master, slave, child, before, screen }
     }
 
-    /// The pid of what was started in it.
+    /// The pid of the command.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -82,7 +82,7 @@ impl Tty {
         }
     }
 
-    /// Waits until the screen is as wanted; shows it when it never is.
+    /// Waits until the screen is as wanted; shows it if that never happens.
     pub(crate) fn until(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
         let (mutex, changed) = &*self.screen;
         let until = Instant::now() + PATIENCE;
@@ -102,14 +102,14 @@ impl Tty {
         self.until(&format!("`{text}`"), |screen| screen.contents().contains(text));
     }
 
-    /// Whether a text comes before the program ends.
+    /// Whether a text appears before the program ends.
     pub(crate) fn comes_to(&mut self, text: &str) -> bool {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             if self.everything().contains(text) {
                 return true;
             }
-            // What it said last may still be on its way when it has ended.
+            // The last output may still be on its way when the program has ended.
             let over = self.child.try_wait().unwrap().is_some();
             std::thread::sleep(std::time::Duration::from_millis(if over { 500 } else { 5 }));
             if over {
@@ -119,12 +119,12 @@ impl Tty {
         panic!("neither `{text}` nor an end:\n{}", self.contents());
     }
 
-    /// What is on the screen now.
+    /// The text on the screen.
     pub(crate) fn contents(&self) -> String {
         self.screen.0.lock().unwrap().parser.screen().contents()
     }
 
-    /// Every byte that came, as text.
+    /// Every byte received, as text.
     pub(crate) fn everything(&self) -> String {
         let mut text = String::new();
         let all = self.screen.0.lock().unwrap().all.clone();
@@ -132,7 +132,7 @@ impl Tty {
         text
     }
 
-    /// Gives the terminal another size, as a window manager does.
+    /// Resizes the terminal, as a window manager does.
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         self.screen.0.lock().unwrap().parser.set_size(number(rows), number(columns));
         set_size(&self.master, rows, columns);
@@ -159,7 +159,7 @@ impl Tty {
         panic!("it does not end; its screen:\n{}", self.contents());
     }
 
-    /// Detaches with the key for it; the terminal is as it was before.
+    /// Detaches with its key, and checks that the terminal is as it was before.
     pub(crate) fn detach(&mut self) {
         self.keys(b"\x1d");
         assert!(self.ended().success());

@@ -1,4 +1,4 @@
-//! Many chats, many messages, and everything dies at random: each message is done once, in order, none is lost.
+//! Many chats, many messages, and everything dies at random: each message is done once, in order, and none is lost.
 //!
 //! `PINFOLD_CHATS`, `PINFOLD_CHAT_MESSAGES` and `PINFOLD_CHAT_KILLS` ask for more than the default;
 //! `PINFOLD_ROUNDS` for more rounds of idle, message, running.
@@ -15,7 +15,7 @@ fn asked(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Random numbers that can be had again.
+/// Random numbers that can be repeated.
 struct Dice(u64);
 
 impl Dice {
@@ -33,11 +33,11 @@ impl Dice {
     }
 }
 
-/// Waits are short, and no number of deaths is too many.
+/// Short waits, and no limit to the number of deaths.
 const POLICY: &str = "[policy]\nbackoff_initial = \"5ms\"\nbackoff_max = \"20ms\"\ncrash_hard_limit = 0\n\
      message_tries = 1000\n";
 
-/// Says in its answer which message it was. What it was given, it writes down; some take it longer.
+/// Names the message in its answer, and writes it down; some messages take longer.
 const AGENT: &str = "while IFS= read -r line; do echo \"$line\" >>\"$ROOT/given-$PINFOLD_SESSION\"; \
      case $line in *[37]) sleep 0.05;; esac; \
      printf 'noise\\nPINFOLD_DONE %s\\nnoise\\n' \"$line\"; done";
@@ -53,7 +53,7 @@ fn world_of_chats(chats: u64, idle: &str) -> World {
     world
 }
 
-/// Sends one message for certain: the key makes it one, however often a daemon dies under it.
+/// Sends exactly one message: its key makes it one, however often a daemon dies meanwhile.
 fn send(client: &Client, chat: u64, text: &str) {
     let request = json!({ "text": text, "key": text });
     let path = format!("/v1/sessions/chat-{chat}/messages");
@@ -62,7 +62,7 @@ fn send(client: &Client, chat: u64, text: &str) {
     }
 }
 
-/// What must hold in the end; the time that all of it took is printed with it.
+/// Checks what must hold in the end, and prints how long it took.
 fn check(world: &World, chats: u64, messages: u64) -> u64 {
     let mut redelivered = 0;
     for chat in 0..chats {
@@ -80,7 +80,7 @@ fn check(world: &World, chats: u64, messages: u64) -> u64 {
     redelivered
 }
 
-/// By the protocol's own count: each message has one line that ends its turn, and they come in order.
+/// By the protocol's own count, each message has one line that ends its turn, in order.
 fn once_and_in_order(world: &World, name: &str, rows: &[Value]) {
     let log = world.json(&["logs", name, "-n", "1000000"]);
     let lines = log.as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap());
@@ -147,7 +147,7 @@ fn no_kill_of_agents_or_daemons_loses_or_repeats_a_turn() {
     );
 }
 
-/// Kills agents, and only agents, until it is over.
+/// Kills agents, and only agents, until the test is over.
 fn kill_agents(world: &World, over: &AtomicBool, killed: &AtomicU64) {
     let mut dice = Dice::new();
     while !over.load(Ordering::Relaxed) {
@@ -166,7 +166,7 @@ fn kill_agents(world: &World, over: &AtomicBool, killed: &AtomicU64) {
 
 #[test]
 fn idle_message_running_again_and_again() {
-    // More than there are exit records: whoever does not give them free again is found out.
+    // More rounds than there are exit records, to notice if those are not freed again.
     let rounds = asked("PINFOLD_ROUNDS", 80);
     let world = world_of_chats(1, "0s");
     let client = world.api();
@@ -190,7 +190,7 @@ fn a_message_sent_at_any_instant_of_start_park_and_crash_is_delivered() {
     let world = World::new();
     std::fs::create_dir_all(&world.home).unwrap();
     std::fs::write(world.home.join("config.toml"), POLICY).unwrap();
-    // Every third run crashes behind an answer, every fifth before one; all others park at once.
+    // Every third run crashes after an answer, every fifth before one; all others park at once.
     let script = "n=$(cat \"$ROOT/runs\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$ROOT/runs\"; \
          while IFS= read -r line; do test $((n % 5)) -ne 0 || exit 1; \
          echo \"$line\" >>\"$ROOT/given-$PINFOLD_SESSION\"; echo \"PINFOLD_DONE $line\"; \
@@ -211,7 +211,7 @@ fn a_message_sent_at_any_instant_of_start_park_and_crash_is_delivered() {
     println!("{messages} messages at any instant, {redelivered} redelivered; sent in {ages:?}");
 }
 
-/// The agent is told by a file when to answer, so that it does so while no daemon lives.
+/// A file tells the agent when to answer, so that it does so while no daemon lives.
 #[test]
 fn what_is_said_while_no_daemon_lives_counts_also_when_the_shim_has_gone() {
     for (what, behind) in
@@ -230,7 +230,7 @@ fn what_is_said_while_no_daemon_lives_counts_also_when_the_shim_has_gone() {
         std::fs::write(world.path("go"), "").unwrap();
         world.until("it was said", || world.path("said").exists().then_some(()));
         match what {
-            // A run that ends with no daemon is written down, and its shim leaves.
+            // A run that ends without a daemon is recorded, and its shim leaves.
             "lives on" => {}
             _ => shim.wait(),
         }

@@ -1,4 +1,4 @@
-//! Worktrees of sessions: what is never removed, through real git.
+//! Worktrees of sessions, with real git: what is never removed.
 
 use crate::world::World;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn no_work_that_is_nowhere_else_is_removed() {
     world.ok(&["new", "b", "--dir", &tree.display().to_string(), "--", "sleep", "100000"]);
     refused("is held by", 75);
     world.ok(&["stop", "b"]);
-    // What the caller's environment says of git is not heard.
+    // Git variables in the caller's environment are ignored.
     let mut command = world.command(&["rm", "a", "--yes", "--worktree"]);
     command.env("GIT_DIR", "/nowhere").env("GIT_WORK_TREE", "/nowhere");
     let output = command.output().unwrap();
@@ -89,7 +89,7 @@ fn a_branch_on_a_remote_is_followed_and_pushed_work_may_go() {
     assert!(!tree.exists());
 }
 
-/// A session in a worktree of its own, and where that is.
+/// Creates a session in its own worktree; returns the worktree's path.
 fn in_worktree(world: &World, name: &str, repo: &str, options: &[&str], command: &[&str]) -> PathBuf {
     let words = [&["new", name, "--dir", repo, "--worktree", name], options, &["--"], command].concat();
     world.ok(&words);
@@ -107,7 +107,7 @@ fn a_session_that_rests_is_archived_first_and_one_that_lives_is_left_alone() {
     let live = in_worktree(&world, "live", &repo, &[], &["sleep", "100000"]);
     world.ok(&["stop", "stopped"]);
     world.wait("failed", "failed");
-    // Work is looked for before anything is touched.
+    // It looks for work before it touches anything.
     std::fs::write(idle.join("draft"), "work").unwrap();
     let refused = world.run(&["rm", "idle", "--yes", "--worktree"]);
     assert_eq!(refused.code, 1, "{refused:?}");

@@ -16,12 +16,12 @@ pub(crate) struct World {
     temp: Option<tempfile::TempDir>,
     _sweeper: Sweeper,
     pub(crate) root: PathBuf,
-    /// Where the home is, when it is not below the root.
+    /// The home, which need not be below the root.
     pub(crate) home: PathBuf,
     pub(crate) binary: PathBuf,
 }
 
-/// What a verb said.
+/// The answer of a verb.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// Every verb, as the help of the program lists them in its groups.
+/// Every verb that the program's help lists in its groups.
 pub(crate) fn verbs_in(help: &str) -> Vec<String> {
     let listed = help.lines().take_while(|line| *line != "Options:");
     let first = |line: &str| {
@@ -55,9 +55,9 @@ pub(crate) fn verbs_in(help: &str) -> Vec<String> {
     verbs
 }
 
-/// What every agent of a test does first: from then on the kernel knows that anything of it lives. A second one
-/// beside it, or beside anything that it started, writes its name down. A test may kill `flock` itself: only its
-/// own code for a lock that is held counts.
+/// What every agent of a test does first: from then on the kernel knows whether anything of it lives. A
+/// second agent beside it, or beside anything that it started, writes its name down. A test may kill `flock`
+/// itself, so only its own code for a held lock counts.
 pub(crate) const GUARD: &str = "exec 9>>\"$ROOT/guard-$PINFOLD_SESSION\"; flock -n -E 200 9; \
      test $? -ne 200 || echo \"$PINFOLD_SESSION $PINFOLD_RUN\" >>\"$ROOT/doubles\"; ";
 
@@ -90,7 +90,7 @@ impl World {
             }
         }
         command.env("PINFOLD_HOME", &self.home).env("PINFOLD_LOCKS", self.path("locks"));
-        // Where the homes that were made are remembered.
+        // Where the homes made here are listed.
         command.env("XDG_STATE_HOME", self.path("state"));
         command.env("ROOT", &self.root).current_dir(&self.root);
         command
@@ -100,15 +100,15 @@ impl World {
         self.within(LIMIT, words)
     }
 
-    /// Runs a verb that must end within a time, whatever its answer.
+    /// Runs a verb that must end within this time, whatever its answer.
     #[track_caller]
     pub(crate) fn within(&self, limit: Duration, words: &[&str]) -> Answer {
         let late = |late: Late| panic!("{late}\n{}", self.standings(words));
         try_finish(&mut self.command(words), limit).unwrap_or_else(late)
     }
 
-    /// What can be said of this home when a verb does not end: every session, why the one it was about stands as it
-    /// does, and the daemon's log.
+    /// What can be said about this home when a verb does not end: every session, why the one concerned is in
+    /// its state, and the daemon's log.
     fn standings(&self, words: &[&str]) -> String {
         let ask = |words: &[&str]| match try_finish(&mut self.command(words), Duration::from_secs(5)) {
             Ok(answer) => format!("{words:?}: {}{}", answer.stdout, answer.stderr),
@@ -130,7 +130,7 @@ impl World {
         self.ok(&[&["--json"], words].concat()).json()
     }
 
-    /// Makes a session that runs a shell script behind the guard.
+    /// Creates a session that runs a shell script with the guard.
     pub(crate) fn guarded(&self, name: &str, options: &[&str], script: &str) -> Value {
         let script = format!("{GUARD}{script}");
         self.json(&[&["new", name, "--env", "ROOT"], options, &["--", "sh", "-c", &script]].concat())
@@ -170,7 +170,7 @@ impl World {
         number(&self.json(&["status"])["pid"])
     }
 
-    /// kill -9 of the daemon; returns when it is gone.
+    /// Kills the daemon with SIGKILL; returns when it is gone.
     pub(crate) fn kill_daemon(&self) {
         processes::kill(self.daemon_pid());
     }
@@ -179,31 +179,31 @@ impl World {
         std::fs::read_to_string(self.home.join("daemon.log")).unwrap_or_default()
     }
 
-    /// Follows what a verb prints.
+    /// Follows the output of a verb.
     pub(crate) fn follow(&self, words: &[&str]) -> Following {
         let mut child = self.command(words).stdout(Stdio::piped()).spawn().unwrap();
         let lines = Lines::of(child.stdout.take().unwrap());
         Following { child, lines }
     }
 
-    /// Waits until the agent of a session has printed a line that begins so; the rest of that line.
+    /// Waits until a session's agent has printed a line that begins like this; returns the rest of it.
     pub(crate) fn printed(&self, name: &str, beginning: &str) -> String {
         let following = self.follow(&["logs", name, "-f", "-n", "1000"]);
         let line = following.until(&format!("`{beginning}` from {name}"), |line| line.starts_with(beginning));
         line[beginning.len()..].trim().to_owned()
     }
 
-    /// Follows the events from the first on.
+    /// Follows the events from the first one on.
     pub(crate) fn watch(&self) -> Following {
         self.follow(&["--json", "events", "-f", "--since", "0"])
     }
 
-    /// Two agents of a session at once, or one beside what another one started.
+    /// The cases of two agents of a session at once, or of one beside something that another had started.
     pub(crate) fn doubles(&self) -> String {
         std::fs::read_to_string(self.path("doubles")).unwrap_or_default()
     }
 
-    /// Whether a socket is this home's, by its path or by a link to it.
+    /// Whether a socket is this home's, by its path or through a link to it.
     fn is_ours(&self, socket: &Path) -> bool {
         let target = std::fs::read_link(socket).unwrap_or_else(|_| socket.to_owned());
         target.starts_with(&self.home)
@@ -214,7 +214,7 @@ impl World {
         processes::variable(pid, "PINFOLD_SOCKET").is_some_and(|socket| self.is_ours(Path::new(&socket)))
     }
 
-    /// Every process that was started in a run of this home, by session.
+    /// All processes started in runs of this home, by session.
     pub(crate) fn members(&self) -> BTreeMap<String, Vec<u32>> {
         let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for pid in processes::all().into_iter().filter(|pid| processes::lives(*pid) && self.is_member(*pid)) {
@@ -225,7 +225,7 @@ impl World {
         found
     }
 
-    /// What must hold at every moment after any crash: events without gaps, one end for each run.
+    /// Checks what must hold at any time after any crash: events without gaps, one end for each run.
     pub(crate) fn check_history(&self) -> Vec<Value> {
         let events = self.events();
         for (index, event) in events.iter().enumerate() {
@@ -246,7 +246,7 @@ impl World {
         events
     }
 
-    /// A run lives, or its end is on its way to the disk.
+    /// Waits until a run is alive or its end is on disk.
     fn lives_or_ends(&self, started: &Value) {
         let until = Instant::now() + PATIENCE;
         let run = &started["run"];
@@ -260,7 +260,7 @@ impl World {
         panic!("no end of {started}");
     }
 
-    /// Waits until no process of this home's runs lives; names those that do.
+    /// Waits until no process of this home's runs is alive; names those that are.
     pub(crate) fn assert_no_members(&self) {
         let members = self.members();
         assert!(members.is_empty(), "{members:?} live");
@@ -277,20 +277,20 @@ impl Drop for World {
     }
 }
 
-/// A verb that goes on printing.
+/// A verb that keeps printing.
 pub(crate) struct Following {
     pub(crate) child: Child,
     lines: Lines,
 }
 
 impl Following {
-    /// The first line that is wanted.
+    /// The first line that satisfies `wanted`.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         self.lines.until(what, wanted)
     }
 
-    /// The first event that is wanted.
+    /// The first event that satisfies `wanted`.
     pub(crate) fn event(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
         parse(&self.until(what, |line| wanted(&parse(line))))
@@ -304,7 +304,7 @@ impl Drop for Following {
     }
 }
 
-/// No verb of a test takes longer: one that waits for ever fails its test instead of holding up all others.
+/// No verb of a test takes longer: one that waits forever fails its test instead of holding up all others.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// Runs a command to its end.
@@ -312,13 +312,13 @@ pub(crate) fn finish(command: &mut Command) -> Answer {
     finish_within(command, LIMIT)
 }
 
-/// Runs a command to its end, which must come within a time.
+/// Runs a command that must end within this time.
 #[track_caller]
 pub(crate) fn finish_within(command: &mut Command, limit: Duration) -> Answer {
     try_finish(command, limit).unwrap_or_else(|late| panic!("{late}"))
 }
 
-/// What did not come to its end in time.
+/// A command that did not end in time.
 #[derive(Debug)]
 struct Late(String);
 
@@ -328,7 +328,7 @@ impl std::fmt::Display for Late {
     }
 }
 
-/// Runs a command to its end; one that does not come to it in time is killed.
+/// Runs a command to its end; kills one that takes too long.
 fn try_finish(command: &mut Command, limit: Duration) -> Result<Answer, Late> {
     let begun = Instant::now();
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -344,13 +344,13 @@ fn try_finish(command: &mut Command, limit: Duration) -> Result<Answer, Late> {
     Ok(Answer { code: code(status), stdout, stderr, took })
 }
 
-/// How a process ended, as a shell tells it.
+/// The exit code of a process, as a shell gives it.
 fn code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// What a child prints, read while it runs.
+/// The output of a child, read while it runs.
 struct Output(Receiver<Vec<u8>>, Receiver<Vec<u8>>);
 
 impl Output {
@@ -358,7 +358,7 @@ impl Output {
         Output(reading(child.stdout.take()), reading(child.stderr.take()))
     }
 
-    /// All of it. Whoever inherited it and keeps it open is as wrong as a verb that does not end.
+    /// All output. A process that inherited the pipe and keeps it open is as wrong as a verb that does not end.
     fn whole(&self) -> Result<(String, String), Late> {
         let text = |read: &Receiver<Vec<u8>>| match read.recv_timeout(LIMIT) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -368,11 +368,11 @@ impl Output {
     }
 }
 
-/// The end of a process that a test started: with a limit, and a word about who it was.
+/// Waiting for a process that a test started, with a limit and an error that names it.
 pub(crate) trait Ends {
-    /// Waits for it.
+    /// Waits for its end.
     fn ended(&mut self) -> ExitStatus;
-    /// Waits for it and for the end of what it prints.
+    /// Waits for its end and for the end of its output.
     fn finished(self) -> Answer;
 }
 
@@ -411,7 +411,7 @@ pub(crate) fn number(value: &Value) -> u32 {
     value.as_u64().and_then(|number| number.try_into().ok()).unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Whether a process is held by a test: its pid cannot become another's.
+/// Opens a process, so that its pid cannot come to mean another.
 pub(crate) fn held(pid: u32) -> Held {
     Held::open(pid).unwrap_or_else(|| panic!("process {pid} has gone"))
 }

@@ -1,4 +1,4 @@
-//! Directories: every spelling is one conflict domain, and what is no directory is named as what it is.
+//! Directories: all spellings are one lock, and what is not a directory is named as what it is.
 
 use crate::support::{Home, is_root};
 
@@ -78,7 +78,7 @@ fn a_directory_behind_a_closed_one_is_not_permitted() {
     let home = Home::new();
     home.dir("closed/inner");
     let script = "chmod 0 closed; chmod 711 .; \"$PINFOLD\" lock closed/inner -- true";
-    // Root is let in everywhere, so the look is left to somebody else.
+    // Root may enter everywhere, so another user has to look.
     let answer = if is_root() {
         home.script(
             &format!(
@@ -102,7 +102,7 @@ fn a_bind_mounted_twin_and_its_parents_are_one_conflict_domain() {
     let home = Home::new();
     home.dir("data/x/sub");
     home.dir("twin");
-    // In a mount namespace of its own, so that nothing is left mounted.
+    // In its own mount namespace, so that nothing stays mounted.
     let script = "unshare -m sh -c '
         mount --make-rprivate / && mount --bind data/x twin || exit 99
         \"$PINFOLD\" lock twin/sub -- sh -c \"

@@ -1,4 +1,4 @@
-//! Where locks live, and folders that cannot have them.
+//! Where locks are kept, and folders that cannot have them.
 
 use crate::support::{Home, is_root, mode};
 

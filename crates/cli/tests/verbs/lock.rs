@@ -1,4 +1,4 @@
-//! `pinfold lock`: who holds what, for how long, and what the others are told.
+//! `pinfold lock`: which process holds what, for how long, and what the others are told.
 
 use crate::support::{Ends, Home, children, kill};
 
@@ -149,7 +149,7 @@ fn signals_are_passed_on_to_the_command() {
     let home = Home::new();
     for (signal, code) in [("TERM", 7), ("INT", 8), ("HUP", 9), ("USR1", 10)] {
         let script = format!("trap 'exit {code}' {signal}; echo ready; while :; do sleep 0.02; done");
-        // The last sleep of the command before has the lock for as long as it lasts.
+        // The last sleep of the previous command keeps the lock for as long as it lasts.
         let mut holder = home.start(&["lock", "key:k", "--wait", "60s", "--", "sh", "-c", &script]);
         kill(holder.pid(), signal);
         assert_eq!(holder.child.ended().code(), Some(code), "{signal}");

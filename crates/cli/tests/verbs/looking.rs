@@ -1,4 +1,4 @@
-//! `locks`, `who` and `unlock`: who is it, and how to be rid of them.
+//! `locks`, `who` and `unlock`: finding a holder, and getting rid of it.
 
 use crate::support::{Ends, Home, children, kill};
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn a_damaged_record_costs_only_the_message() {
     assert_eq!(locks[0]["holder"]["verdict"], "alive");
     let busy = home.run(&["lock", "key:k", "--", "true"]);
     assert_eq!(busy.code, 75);
-    // The kernel still knows who it is; what nobody knows is left out, and nothing says "undefined".
+    // The kernel still knows the holder; unknown facts are left out, and nothing says "undefined".
     assert!(
         busy.stderr.starts_with(&format!("error: `key:k` is held by pid {} (", holder.pid())),
         "{}",
@@ -132,7 +132,7 @@ fn a_pid_that_was_recycled_is_never_ended() {
     let home = Home::new();
     let mut holder = home.hold("key:k");
     let command = children(holder.pid())[0];
-    // The record names the dead pinfold; whoever has that pid later is a stranger.
+    // The record names the dead pinfold; a later process with that pid is a stranger.
     holder.child.kill().unwrap();
     holder.child.ended();
     let locks = home.json(&["locks"]);

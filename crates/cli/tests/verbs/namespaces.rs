@@ -1,11 +1,12 @@
-//! Holders in other pid and time namespaces: unknown never steals, and a shifted clock does not kill.
+//! Holders in other pid and time namespaces: an unknown holder never loses its lock, and a shifted clock does
+//! not kill.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use crate::support::{Home, first_line, is_root};
 use std::process::{Child, Command, Stdio};
 
-/// Starts a holder inside new namespaces and waits until it holds.
+/// Starts a holder in new namespaces and waits until it holds.
 fn hold_in(home: &Home, unshare: &[&str]) -> Ended {
     let mut command = Command::new("unshare");
     command.args(unshare).arg(env!("CARGO_BIN_EXE_pinfold"));
@@ -29,7 +30,7 @@ impl Drop for Ended {
 fn a_holder_in_another_pid_namespace_is_unknown_and_keeps_its_lock() {
     assert!(is_root(), "namespaces need root: run the tests as root");
     let home = Home::new();
-    // The whole namespace ends with its first process, and that with unshare.
+    // The whole namespace ends with its first process, and that one with unshare.
     let holder = hold_in(&home, &["--pid", "--fork", "--kill-child", "--mount-proc"]);
     let error = &home.json(&["lock", "key:k", "--", "true"])["error"];
     assert_eq!((&error["kind"], &error["holder"]["verdict"]), (&"busy".into(), &"unknown".into()));
@@ -43,7 +44,7 @@ fn from_inside_a_namespace_the_outer_holder_is_unknown_and_keeps_its_lock() {
     let home = Home::new();
     let _holder = home.hold("key:k");
     for proc in ["--mount-proc", "--fork"] {
-        // The second time /proc is the outer one, whose numbers mean nothing inside.
+        // The second time /proc is the outer one, whose pids mean nothing inside.
         let script = format!("unshare --pid --fork {proc} \"$PINFOLD\" --json lock key:k -- true");
         let answer = home.script(&script);
         assert_eq!(answer.code, 75, "{}", answer.stderr);

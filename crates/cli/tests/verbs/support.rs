@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
-/// A command that is started in the background and ended with the test.
+/// A command in the background, ended with the test.
 pub(crate) struct Running {
     pub(crate) child: Child,
 }
@@ -48,7 +48,7 @@ impl Home {
         command
     }
 
-    /// Gives a command this home and nothing of the caller's.
+    /// Gives a command this home, and nothing of the caller's.
     pub(crate) fn settle(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PINFOLD_") {
@@ -56,7 +56,7 @@ impl Home {
             }
         }
         command.env("PINFOLD_HOME", self.path("home")).env("PINFOLD_LOCKS", self.path("locks"));
-        // Where the homes that were made are remembered.
+        // Where the homes made here are listed.
         command.env("XDG_STATE_HOME", self.path("state"));
         command.env("PINFOLD", env!("CARGO_BIN_EXE_pinfold")).current_dir(&self.root);
     }
@@ -70,7 +70,7 @@ impl Home {
         serde_json::from_str(&answer.stdout).unwrap()
     }
 
-    /// A shell script with the home in its environment; `$PINFOLD` is the binary.
+    /// Runs a shell script with the home in its environment; `$PINFOLD` is the binary.
     pub(crate) fn script(&self, script: &str) -> Answer {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -78,7 +78,7 @@ impl Home {
         finish(&mut command)
     }
 
-    /// Starts and waits for the first line, which says that the lock is held.
+    /// Starts a command and waits for its first line, which says that the lock is held.
     pub(crate) fn start(&self, words: &[&str]) -> Running {
         let mut command = self.command(words);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -113,7 +113,7 @@ impl Drop for Running {
     }
 }
 
-/// Whatever a failed test left running is ended: it carries this home in its environment.
+/// Ends what a failed test left running: it has this home in its environment.
 impl Drop for Home {
     fn drop(&mut self) {
         let marker = format!("PINFOLD_HOME={}", self.path("home").display());
@@ -126,7 +126,7 @@ impl Drop for Home {
     }
 }
 
-/// No verb of a test takes longer: one that waits for ever fails its test instead of holding up all others.
+/// No verb of a test takes longer: one that waits forever fails its test instead of holding up all others.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a command to its end.
@@ -136,11 +136,11 @@ pub(crate) fn finish(command: &mut Command) -> Answer {
     child.finished()
 }
 
-/// The end of a process that a test started: with a limit, and a word about who it was.
+/// Waiting for a process that a test started, with a limit and an error that names it.
 pub(crate) trait Ends {
-    /// Waits for it.
+    /// Waits for its end.
     fn ended(&mut self) -> ExitStatus;
-    /// Waits for it and for the end of what it prints.
+    /// Waits for its end and for the end of its output.
     fn finished(self) -> Answer;
 }
 
@@ -185,7 +185,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// The first line that a child prints. The rest is read as well: who writes into a closed pipe is ended.
+/// The first line that a child prints. The rest is read as well: writing into a closed pipe would end it.
 #[track_caller]
 pub(crate) fn first_line(child: &mut Child) -> String {
     let (sender, first) = channel();

@@ -322,7 +322,7 @@ fn the_queue_is_put_back_in_its_order_behind_the_turn_under_way() {
     let waiting: Vec<_> = driver.session.inbox().waiting().collect();
     let turn = driver.session.inbox().in_flight().expect("a turn");
     let mut loaded = driver.session.as_stored();
-    // The store does not tell the message whose turn it is from those that wait.
+    // The store does not tell the message in its turn from those that wait.
     let current = Queued { message: turn.message, tries: turn.tries };
     loaded.refill([current].into_iter().chain(waiting.iter().copied()));
     assert_eq!(loaded.inbox(), driver.session.inbox());

@@ -177,7 +177,7 @@ fn runs_are_counted_by_what_was_seen_of_them() {
     driver.start_fails(shortage());
     assert_eq!(driver.session.runs().count, 0, "what never ran is no run");
 
-    // Start and exit both happened while the daemon was away.
+    // Both the start and the exit happened while the daemon was away.
     let mut driver = on_demand();
     driver.hear(Event::Asked(Ask::Start));
     let run = driver.run();

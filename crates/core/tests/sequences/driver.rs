@@ -68,7 +68,7 @@ impl Driver {
         decision
     }
 
-    /// Gives the session an event and does nothing about it.
+    /// Sends the session an event and carries out nothing.
     pub(crate) fn hear(&mut self, event: Event) -> Rc<Decision> {
         let decision = self.session.handle(&event, self.now);
         self.records.extend(decision.changes.iter().filter_map(|change| match change {

@@ -1,4 +1,4 @@
-//! What people ask for, in every state.
+//! People's requests, in every state.
 
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Answer, Record, Refusal};

@@ -1,4 +1,4 @@
-//! Sessions whose runs are for one message each.
+//! Sessions with one run for each message.
 
 use crate::driver::{Driver, End};
 use pinfold_core::decision::{Answer, Record};

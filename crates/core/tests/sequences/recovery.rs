@@ -1,4 +1,4 @@
-//! A daemon that comes back, to every state and every world.
+//! A daemon that comes back to every state and every world.
 
 use crate::driver::{Driver, End, always, ended, on_demand};
 use crate::people::{STATES, in_state};

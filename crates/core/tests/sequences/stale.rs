@@ -1,4 +1,4 @@
-//! Reports that come late, twice, or about another run than the present one.
+//! Reports that come late, twice, or about another run than the current one.
 
 use crate::driver::{Driver, End, always, ended, on_demand, shortage};
 use crate::people::{STATES, in_state};

@@ -7,7 +7,7 @@ use std::time::Duration;
 const PATIENCE: u64 = 600;
 const VARIABLE: &str = "PINFOLD_TEST_LIMIT";
 
-/// A limit in force; dropping it ends it.
+/// A limit in force, until this is dropped.
 pub(crate) struct Limit {
     _ends: Sender<()>,
 }

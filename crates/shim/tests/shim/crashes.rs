@@ -60,7 +60,7 @@ fn crash_at(point: &str) {
     let (mut child, mut link) = spawn(&opening, &[(&world.folder, &guard)]).unwrap();
     let start = Start { repeats: true, ..shell(1, &script) };
     for command in [Command::Hello { generation: 1 }, Command::Go, Command::Start(Box::new(start))] {
-        // The shim may be gone already.
+        // The shim may already be gone.
         let _ = link.send(&command);
     }
     let said = listen(&mut link);

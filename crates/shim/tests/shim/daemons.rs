@@ -100,7 +100,7 @@ fn an_agent_that_ends_while_no_daemon_is_there_is_recorded_and_the_locks_go() {
     daemon.start(shell(1, "read line; echo last words; exit 9"));
     let (_, pid, _) = daemon.started();
     let shim = daemon.child.id();
-    // The daemon dies; its end of stdin is the shim's, so the agent lives on.
+    // The daemon dies; the shim has its own copy of the agent's stdin, so the agent lives on.
     let nobody = std::process::Command::new("true").spawn().unwrap();
     let mut child = std::mem::replace(&mut daemon.child, nobody);
     drop(daemon);

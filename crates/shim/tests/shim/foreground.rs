@@ -59,7 +59,7 @@ fn the_scratch_folder_goes_with_a_shim_whose_parent_is_gone() {
     let Daemon { link, child, .. } = &mut daemon;
     link.send(&Command::Go).unwrap();
     let pid = child.id();
-    // The end of the connection is the end of the parent.
+    // The end of the connection means the end of the parent.
     rustix::net::shutdown(&*link, rustix::net::Shutdown::Both).unwrap();
     crate::world::wait_for_end(pid);
     assert!(!scratch.exists());

@@ -16,7 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const RUN: RunNumber = RunNumber(1);
-/// An agent that answers each line, and has left a child behind that is now the shim's.
+/// An agent that answers each line, and has left behind a child that is now the shim's.
 const AGENT: &str = "(setsid sleep 1000 & echo $! >{dir}/orphan); \
                      n=0; while read -r line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 

@@ -1,4 +1,4 @@
-//! Locks that a living shim takes for its run, and gives back with it.
+//! Locks that a living shim takes for its run, and releases with it.
 
 use crate::world::{PATIENCE, World, command, shell, wait_until};
 use pinfold_core::ids::RunNumber;

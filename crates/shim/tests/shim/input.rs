@@ -1,4 +1,4 @@
-//! What an agent is given to read.
+//! Input for an agent.
 
 use crate::world::{Daemon, World, command, shell};
 use pinfold_core::exit::Exit;

@@ -103,7 +103,7 @@ fn of_twenty_shims_started_at_once_no_agent_has_anothers_lock() {
         let (_, pid, _) = daemon.started();
         daemon.printed("ready");
         assert_eq!(descriptors(pid).len(), 3);
-        // Exclusive locks of a shim are its own: each file is held by one shim.
+        // A shim's exclusive locks are its own: each file is held by one shim.
         for (number, path) in descriptors(daemon.child.id()) {
             let info = read(format!("/proc/{}/fdinfo/{number}", daemon.child.id()).as_ref());
             if path.starts_with(&locks) && info.contains("FLOCK") && info.contains("WRITE") {

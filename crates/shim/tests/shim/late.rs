@@ -47,7 +47,7 @@ fn it_listens_when_it_has_lost_its_daemon_and_takes_its_socket_with_it() {
     let (_, pid, _) = daemon.started();
     let listen = world.opening("api").listen;
     assert!(!listen.exists());
-    // The first daemon goes without a word: its end of the connection is closed.
+    // The first daemon leaves without a word: its end of the connection is closed.
     rustix::net::shutdown(&daemon.link, rustix::net::Shutdown::Both).unwrap();
     daemon.link = connect(&world);
     daemon.send(&Command::Hello { generation: 2 });

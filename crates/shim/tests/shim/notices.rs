@@ -1,4 +1,4 @@
-//! What agents say through their notify socket.
+//! What agents report through their notify socket.
 
 use crate::world::{World, command};
 use pinfold_core::exit::{Exit, Said};
@@ -48,7 +48,7 @@ sys.exit(5)"
         }
     }
     let exited = daemon.exited();
-    // Said in the same breath as the exit, and heard all the same.
+    // Sent right before the exit, and heard nevertheless.
     assert_eq!((exited.ended.exit, exited.ended.said), (Exit::Code(5), Some(Said::Drained)));
 }
 

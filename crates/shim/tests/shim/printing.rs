@@ -50,7 +50,7 @@ fn a_daemon_that_never_reads_stops_nothing() {
     let world = World::new();
     let mut daemon = world.shim("api");
     daemon.start(shell(1, "head -c 50000000 /dev/zero; echo; echo the end; exit 3"));
-    // Nothing is read meanwhile: the end shows in the record.
+    // Nothing is read meanwhile: the record shows the end.
     let until = Instant::now() + PATIENCE;
     while world.records("api").is_empty() {
         assert!(Instant::now() < until, "no end was recorded");
@@ -70,7 +70,7 @@ fn a_daemon_that_never_reads_stops_nothing() {
         })
         .sum();
     assert!(sent < 2_000_000, "{sent}");
-    // What was not sent is in the log; the exit says up to where.
+    // What was not sent is in the log; the exit report says up to where.
     assert!(grown || exited.log > Position(8 << 20));
     assert!(world.log("api", Stream::Out).ends_with(b"\nthe end\n"));
 }
@@ -165,7 +165,7 @@ fn output_is_not_sent_to_a_daemon_that_does_not_want_it() {
     assert!(world.log("api", Stream::Out).ends_with(b"\n1000\n"));
 }
 
-/// A file system of 256 KiB, gone with the test.
+/// A file system of 256 KiB that is gone with the test.
 pub(crate) struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {

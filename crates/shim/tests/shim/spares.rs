@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const STAYS: &str = "echo run $PINFOLD_RUN fence $PINFOLD_FENCE; while :; do sleep 1000; done";
 
-/// A run that is to be repeated.
+/// A run that will be repeated.
 fn repeated(run: u64) -> Start {
     Start { repeats: true, ..shell(run, STAYS) }
 }

@@ -69,7 +69,7 @@ fn another_user_is_not_listened_to_although_the_socket_is_open_to_all() {
     };
     open(listen.parent().unwrap(), 0o755);
     open(&listen, 0o666);
-    // Our own user may take its time to say who it is.
+    // Our own user may take its time to say which it is.
     let mut own = UnixStream::connect(&listen).unwrap();
     let mut stranger = connect_as_nobody(&listen);
     stranger.set_read_timeout(Some(PATIENCE / 6)).unwrap();

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const RUN: RunNumber = RunNumber(1);
-/// Answers each line with a line that counts.
+/// Answers each line with a line and its number.
 const ANSWERS: &str = "n=0; while read -r line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
 /// Returns how to start a shell command with a tape.
@@ -33,7 +33,7 @@ pub(crate) fn say(daemon: &mut Daemon, say: Say) {
     daemon.send(&Command::Say(Box::new(say)));
 }
 
-/// What is on a tape: printed, said, missing, and whether its end is there.
+/// The contents of a tape: output, input, gaps, and whether its end is there.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) out: Vec<u8>,
@@ -144,7 +144,7 @@ fn a_second_run_goes_on_behind_the_first_and_above_what_is_stored() {
     let mut reader = Reader::from(&folder, floor);
     let entry = reader.entry().unwrap().unwrap();
     assert_eq!((entry.run, entry.what), (RunNumber(3), What::Out(b"three\n")));
-    // A run without a tape writes to the log, as ever.
+    // A run without a tape writes to the log, as always.
     daemon.start(shell(4, "echo four"));
     assert_eq!(daemon.exited().tape, None);
     assert_eq!(world.log("api", pinfold_shim::log::Stream::Out), b"four\n");
@@ -178,7 +178,7 @@ fn each_word_reaches_the_agent_once_whatever_daemons_come_and_go() {
     for number in 1..=30 {
         say(&mut daemon, word(number, &format!("w{number}\n")));
         if number % 3 == 0 {
-            // The daemon dies before it has heard anything, and the next one repeats the last words.
+            // The daemon dies before it has heard anything, and the next one repeats the last input.
             daemon.link = world.connect("api", 1 + number);
             let seen = welcome(&mut daemon.link);
             let known = seen.tape.unwrap().said.said.0;
@@ -336,7 +336,7 @@ fn a_hundred_megabytes_that_nobody_hears_stop_at_the_bound_and_a_stop_is_heard()
     let script = "trap 'echo; echo bye; exit 7' TERM; head -c 100000000 /dev/zero; echo more; read x";
     daemon.start(taped(1, BOUND, script));
     let (_, pid, _) = daemon.started();
-    // No daemon is there.
+    // No daemon is connected.
     rustix::net::shutdown(&daemon.link, rustix::net::Shutdown::Both).unwrap();
     let folder = world.opening("api").tape.unwrap();
     wait_until("the tape is full", || length_of(&folder) > BOUND);

@@ -296,7 +296,7 @@ impl Ends for Child {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -306,7 +306,7 @@ pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Kills a process that may be gone already.
+/// Kills a process that may already be gone.
 pub(crate) fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);

@@ -1,4 +1,4 @@
-//! A session of the core whose every decision becomes a batch, as a daemon would do it.
+//! A session of the core whose every decision becomes a batch, as in a daemon.
 
 use crate::home;
 use pinfold_core::event::{MessageEvent, RunEvent, Shim, TurnEnd};

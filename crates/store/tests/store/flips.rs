@@ -84,7 +84,7 @@ fn a_message_that_is_done_does_not_wait_whatever_the_index_says() {
     let sql = "SELECT rootpage FROM sqlite_master WHERE name = 'messages_waiting'";
     let page: usize = home.raw().query_row(sql, [], |row| row.get(0)).unwrap();
 
-    // The last byte of an entry is its row: the second message's now names the first, which is done.
+    // The last byte of an entry is its row: the second message's entry now names the first, which is done.
     let mut bytes = fs::read(home.path()).unwrap();
     let entry = [id(1).to_string().as_bytes(), &[2]].concat();
     let index = &mut bytes[(page - 1) * PAGE..page * PAGE];

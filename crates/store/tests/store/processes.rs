@@ -119,7 +119,7 @@ fn kill_9_loses_nothing_that_was_reported_durable() {
     }
 }
 
-/// Reads until it is told to stop: what it sees is always whole, and grows.
+/// Reads until told to stop: what it sees is always complete, and grows.
 fn read_until_told(path: &Path) {
     let reader = Reader::open(path).unwrap();
     let (mut last, mut looks) = (0, 0);

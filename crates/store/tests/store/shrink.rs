@@ -73,7 +73,7 @@ fn a_file_of_before_is_as_it_was_until_a_copy_of_it_is_put_back() {
         let home = Home::new();
         std::fs::write(home.path(), file).unwrap();
         let copy = home.folder().join("copy");
-        // A copy of the old file itself, and one of what opening made of it.
+        // A copy of the old file itself, and one of the file after opening it.
         for open in [false, true] {
             if open {
                 let store = home.open();

@@ -1,4 +1,4 @@
-//! How far a store was is known outside of it: one that lost something is refused.
+//! How far a store had come is known outside of it: one that lost something is refused.
 
 use crate::driven::Driven;
 use crate::home::{Home, note};

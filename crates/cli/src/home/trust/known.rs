@@ -1,7 +1,7 @@
-//! The homes that this user made, or said to be good: a file for each, named by the home's id, with its path in it.
+//! The homes that this user made or approved: one file for each, named after the home's id, with its path inside.
 //!
-//! A copy of a home, and one that was moved to another file system, is known by it. Where no list can be kept, it is
-//! not: nothing else depends on it.
+//! By this list a copy of a home is recognised, and a home that was moved to another file system. Without a
+//! list they are not; nothing else depends on it.
 
 use pinfold_kernel::private::{self, Wider};
 use std::io::{self, Write};
@@ -9,9 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The folder that has the list, in the user's usual home.
+/// The name of the folder with the list, in the user's usual home.
 pub(in crate::home) const LIST: &str = "homes";
-/// With more than this, those are forgotten that are not there any more.
+/// With more entries than this, those whose home no longer exists are removed.
 const MANY: usize = 512;
 
 pub(super) fn is_listed(list: &Path, id: &str) -> bool {
@@ -27,10 +27,10 @@ pub(super) fn add(list: &Path, id: &str, home: &Path) -> io::Result<()> {
     file.write_all(home.as_os_str().as_bytes())
 }
 
-/// Another user's list says nothing, also where `HOME` names it.
+/// Whether the list belongs to this user. Another user's list is not believed, even if `HOME` points to it.
 fn is_ours(list: &Path) -> bool {
     let Ok(real) = private::way(list) else { return false };
-    // Looking must not make it.
+    // A check must not create it.
     real.is_dir() && private::make_private(&real, Wider::Refuse).is_ok()
 }
 

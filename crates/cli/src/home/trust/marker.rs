@@ -1,7 +1,7 @@
-//! The file that makes a directory a home of ours.
+//! The file that marks a directory as a home of ours.
 //!
-//! It has an id, and says of which directory it is: by inode and moment of birth, which an archive or a clone cannot
-//! know of the directory that it will be unpacked into.
+//! It has an id, and identifies the directory it is for by inode and time of birth, which an archive or a
+//! clone cannot know in advance.
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -10,17 +10,17 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
 
-/// Its name.
+/// The name of the marker file.
 pub(super) const FILE: &str = ".pinfold-home";
 const FIRST_LINE: &str = "pinfold home 1";
-/// Far more than one has.
+/// Far larger than any marker.
 const LARGEST: u64 = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Marker {
     /// 32 hexadecimal digits.
     pub(super) id: String,
-    /// The directory that it was written for.
+    /// The directory it was written for.
     directory: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Marker {
         Marker { id: random(), directory: None }
     }
 
-    /// The marker of a directory: a file of ours, and whole.
+    /// Reads a directory's marker, if it is a complete file of ours.
     pub(super) fn read(dir: BorrowedFd<'_>) -> Option<Marker> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(dir, FILE, flags, Mode::empty()).ok()?;
@@ -43,7 +43,7 @@ impl Marker {
         Marker::parse(&text)
     }
 
-    /// Whether there is one that cannot be read.
+    /// Whether a directory has a marker that cannot be read.
     pub(super) fn is_broken(dir: BorrowedFd<'_>) -> bool {
         has(dir, FILE) && Marker::read(dir).is_none()
     }
@@ -57,12 +57,12 @@ impl Marker {
         whole.then(|| Marker { id: id.to_owned(), directory: Some(directory.to_owned()) })
     }
 
-    /// Whether it was written for this very directory.
+    /// Whether it was written for exactly this directory.
     pub(super) fn is_of(&self, dir: BorrowedFd<'_>) -> bool {
         self.directory.is_some() && self.directory == birth(dir)
     }
 
-    /// Writes it into a directory, as that one's own. Whoever reads meanwhile sees all of it or nothing.
+    /// Writes the marker into a directory, as its own. A concurrent reader sees all of it or nothing.
     pub(super) fn write(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
         let directory = birth(dir).unwrap_or_else(|| "unknown".to_owned());
         let new = format!("{FILE}.{}", random());
@@ -79,7 +79,7 @@ impl Marker {
     }
 }
 
-/// Inode and moment of birth, where the file system tells it.
+/// A directory's inode and time of birth, if the file system records it.
 fn birth(dir: BorrowedFd<'_>) -> Option<String> {
     let facts = rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME).ok()?;
     let told = facts.stx_mask & StatxFlags::BTIME.bits() != 0;
@@ -87,13 +87,13 @@ fn birth(dir: BorrowedFd<'_>) -> Option<String> {
     told.then(|| format!("{} born {}.{:09}", facts.stx_ino, born.tv_sec, born.tv_nsec))
 }
 
-/// The standard library's own keys come from the kernel's random numbers.
+/// A random id. The standard library takes the keys of its hasher from the kernel's random numbers.
 fn random() -> String {
     let number = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", number(), number())
 }
 
-/// Whether there is something at a name, without following a link.
+/// Whether a name exists, without following a link.
 pub(super) fn has(dir: BorrowedFd<'_>, name: &str) -> bool {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }

@@ -1,9 +1,9 @@
-//! Whether a directory may be used as a home.
+//! Decides whether a directory may be used as a home.
 //!
-//! A home says which programs are run as its user, and pinfold writes into it and closes it to others. So a directory
-//! is used only if pinfold made it a home (`marker`), or an earlier version did (`unmarked`), or if there is nothing in
-//! it; and a home that came from elsewhere, in a clone or an archive, only if its user says so once (`known`).
-//! What is refused is not touched.
+//! A home says which programs are run as its user, and pinfold writes into it and closes it to others. So a
+//! directory is used only if pinfold made it a home (`marker`), or an earlier version did (`unmarked`), or if
+//! it is empty; and a home that came from elsewhere, in a clone or an archive, only if its user approves it
+//! once (`known`). A directory that is refused is not touched.
 
 mod known;
 mod marker;
@@ -19,34 +19,35 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// The folder, in the user's usual home, that lists the homes that were made here.
+/// The name of the folder, in the user's usual home, that lists the homes made here.
 pub(super) use known::LIST;
 
 const ANOTHER: &str = "--home DIR or PINFOLD_HOME names another one";
 
-/// What is done where no home is.
+/// What to do if the home does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     Make,
     Leave,
 }
 
-/// A directory that is meant as a home.
+/// A directory named as a home.
 pub(super) struct Candidate<'a> {
     pub(super) path: &'a Path,
-    /// It is where this user's home is when none is named.
+    /// Whether it is the user's default home.
     pub(super) usual: bool,
-    /// Where the homes that were made here are listed.
+    /// Where the homes made here are listed.
     pub(super) list: Option<PathBuf>,
 }
 
 /// A home that may be used.
 pub(super) struct Settled {
-    /// The permission bits that were found, where they were wider than they should be.
+    /// The permission bits it had, if they were too wide and have been tightened.
     pub(super) tightened: Option<u32>,
 }
 
-/// Makes sure that a directory is a home of ours, closed to others; nothing where there is none and none is made.
+/// Makes sure that a directory is a home of ours and closed to others. Returns `None` if it does not exist
+/// and is not to be made.
 pub(super) fn settle(
     candidate: &Candidate<'_>,
     missing: Missing,
@@ -66,7 +67,7 @@ pub(super) fn settle(
         Verdict::Known => {}
         Verdict::Fresh if missing == Missing::Leave => return Ok(None),
         Verdict::Fresh => home.mark().map_err(|errno| unusable(system(path, errno)))?,
-        // Where that cannot be written down, the next verb judges anew.
+        // If the marker cannot be written, the next verb judges again.
         Verdict::Unmarked => _ = home.mark(),
         Verdict::Strange(_) if global.trust => home.mark().map_err(|errno| unusable(system(path, errno)))?,
         Verdict::Strange(what) => return Err(strange(path, what)),
@@ -92,18 +93,18 @@ fn system(path: &Path, source: Errno) -> NotPrivate {
     }
 }
 
-/// What a directory is.
+/// What kind of directory it is.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// A home that was made here.
+    /// A home made here.
     Known,
-    /// There is nothing in it that anybody would miss.
+    /// It has nothing in it that anyone would miss.
     Fresh,
-    /// A home of an earlier version, which was made here.
+    /// A home made here by an earlier version.
     Unmarked,
-    /// A home, or a configuration, that may have come from anywhere.
+    /// A home or a configuration that may have come from anywhere.
     Strange(&'static str),
-    /// Something else, which has this in it.
+    /// Another kind of directory, with this file in it.
     Foreign(OsString),
 }
 
@@ -120,7 +121,7 @@ impl Looked<'_> {
                 return if self.is_known(&marker) { Verdict::Known } else { Verdict::Strange("a home") };
             }
             let names = self.names();
-            // Another verb may have made a home of it meanwhile.
+            // Another verb may have made it a home in the meantime.
             if !names.iter().any(|name| name == marker::FILE) || Marker::is_broken(self.dir) {
                 return self.unmarked(names);
             }
@@ -154,7 +155,7 @@ impl Looked<'_> {
         entries.map(|entry| entry.file_name()).collect()
     }
 
-    /// From now on it is a home of ours.
+    /// Makes the directory a home of ours.
     fn mark(&self) -> Result<(), Errno> {
         let marker = Marker::read(self.dir).unwrap_or_else(Marker::new);
         marker.write(self.dir)?;
@@ -165,7 +166,7 @@ impl Looked<'_> {
     }
 }
 
-/// What a new file system has, and what is left of a marker that was not finished.
+/// Whether a file comes from a new file system, or from a marker that was not finished.
 fn is_nobodys(name: &OsString) -> bool {
     name == "lost+found" || name.to_str().is_some_and(|name| name.starts_with(marker::FILE))
 }

@@ -1,4 +1,4 @@
-//! Homes without a marker: those of earlier versions, known by what is in them.
+//! Recognises homes without a marker, made by earlier versions, by their contents.
 
 use super::known::LIST;
 use super::marker::has;
@@ -12,12 +12,13 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How a database begins, and where it says whose it is.
+/// The first bytes of an SQLite file, and the offset of its application id.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 const OWNER_AT: usize = 68;
 const OWNER: u32 = 0x5069_6E46;
 
-/// Everything that a version without markers made in a home; others begin with one of these and a dot or a hyphen.
+/// All names that a version without markers made in a home; other files begin with one of these and a dot or
+/// a hyphen.
 const OURS: [&str; 15] = [
     "pinfold.db",
     "pinfold.sock",
@@ -36,7 +37,7 @@ const OURS: [&str; 15] = [
     "config.toml",
 ];
 
-/// Something in a directory that shows that it is not a home; nothing of one where everything speaks for it.
+/// A file that shows that a directory is not a home; `None` if everything in it says that it is one.
 pub(super) fn stranger(dir: BorrowedFd<'_>, names: &[OsString], usual: bool) -> Option<OsString> {
     if is_database(dir) {
         return None;
@@ -56,7 +57,7 @@ fn is_ours(name: &OsString, usual: bool) -> bool {
     OURS.into_iter().any(of) || (usual && name == LIST)
 }
 
-/// Whether the database is one of ours, by its first bytes.
+/// Whether the directory has a database of ours, by its first bytes.
 fn is_database(dir: BorrowedFd<'_>) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::openat(dir, "pinfold.db", flags, Mode::empty()) else { return false };
@@ -65,7 +66,7 @@ fn is_database(dir: BorrowedFd<'_>) -> bool {
     whole && head.starts_with(SQLITE) && head[OWNER_AT..] == OWNER.to_be_bytes()
 }
 
-/// Nothing was ever written to one of an earlier version; whoever signs one writes a line.
+/// Whether a lock file is small enough: earlier versions left it empty, later ones write a line into it.
 fn is_small_file(dir: BorrowedFd<'_>, name: &str) -> bool {
     let facts = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     facts.is_ok_and(|facts| {
@@ -73,15 +74,15 @@ fn is_small_file(dir: BorrowedFd<'_>, name: &str) -> bool {
     })
 }
 
-/// Whether this machine knows a home: its locks were used since the machine started, a daemon of ours has it now, or its
-/// database tells of a daemon of this boot. None of it can be brought along from elsewhere.
+/// Whether this machine knows a home: its locks were used since the machine started, a daemon of ours has it
+/// now, or its database mentions a daemon of this boot. None of these can come along from elsewhere.
 pub(super) fn was_used_here(home: &Path) -> bool {
     Folder::was_used_in_this_boot(home.join("locks"))
         || has_daemon_of_ours(home)
         || ["pinfold.db", "pinfold.db-wal"].iter().any(|file| mentions_boot(&home.join(file)))
 }
 
-/// Whether a file has the id of this boot in it. It is not opened as a database: nobody knows whose it is.
+/// Whether a file contains the id of this boot. It is not opened as a database: it may be anyone's.
 fn mentions_boot(file: &Path) -> bool {
     let boot = pinfold_kernel::own::boot_id().unwrap_or_default();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -102,7 +103,7 @@ fn has_text(mut from: impl Read, text: &[u8]) -> bool {
         if seen.windows(text.len()).any(|window| window == text) {
             return true;
         }
-        // It may begin at the end of this part.
+        // The id may begin at the end of this part.
         seen.drain(..seen.len().saturating_sub(text.len()));
     }
 }
@@ -113,14 +114,15 @@ fn has_daemon_of_ours(home: &Path) -> bool {
     place::is_held(home) && place::holder(home).is_some_and(of_user)
 }
 
-/// Whether a configuration names programs and lies in what somebody may have cloned.
+/// Whether a home's configuration names programs and lies in a directory that may have been cloned.
 pub(super) fn is_cloned(home: &Path) -> bool {
     let tracked =
         |folder: &Path| [".git", ".hg", ".jj", ".svn"].iter().any(|name| has_something(&folder.join(name)));
     home.ancestors().any(tracked) && names_programs(&home.join("config.toml"))
 }
 
-/// Whether it is a file, or a folder that is not empty: sandboxes of agents leave an empty `.git` in `/tmp` and elsewhere.
+/// Whether it is a file or a folder that is not empty: agents' sandboxes leave an empty `.git` in `/tmp` and
+/// elsewhere.
 fn has_something(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),

@@ -1,5 +1,5 @@
-//! Attaches, and comes back to the same place. It is `pinfold attach` in a process of its own: what counts it as a
-//! consumer, and gives the terminal back, is its end, whatever ends it.
+//! Attaches to a session, and returns to the UI. This runs `pinfold attach` as a process of its own: when
+//! that ends, for whatever reason, it stops being a consumer and the terminal is restored.
 
 use super::terminal::Terminal;
 use crate::global::Global;
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-/// Attaches to a session by its name; what was said last, or what went wrong.
+/// Attaches to a session by name. Returns the last thing said, or what went wrong.
 pub(super) fn attach(
     name: &str,
     global: &Global,
@@ -38,7 +38,7 @@ fn run(name: &str, global: &Global, signals: &Signals) -> Result<String, String>
     if status.success() { Ok(said) } else { Err(said) }
 }
 
-/// Shows what is said while one waits, and remembers the last of it; of an error, what went wrong.
+/// Shows what attach says while the user waits, and remembers its last line; of an error, the message.
 fn pass_on(stderr: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let (mut last, mut error) = (String::new(), None);
@@ -53,7 +53,7 @@ fn pass_on(stderr: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// Waits for its end; when we are asked to end, it is asked too.
+/// Waits for the process to end; if we are asked to end, it is asked too.
 fn wait(child: &Child, signals: &Signals) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let Some((pid, pidfd)) = pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)))
@@ -63,7 +63,7 @@ fn wait(child: &Child, signals: &Signals) {
     let mut asked = false;
     loop {
         let mut fds = [PollFd::new(&pidfd, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
-        // Once it was asked there is nothing more to hear.
+        // Once it was asked, only its end matters.
         let heard = if asked { &mut fds[..1] } else { &mut fds[..] };
         _ = rustix::event::poll(heard, None);
         if !fds[0].revents().is_empty() {

@@ -1,4 +1,4 @@
-//! Reads the feed in a thread of its own. When the daemon has gone it is looked for again, and the feed goes on where it was.
+//! Reads the feed in its own thread. When the daemon has gone, it looks for the next one and resumes the feed.
 
 use super::super::effect::Input;
 use super::super::known::{News, read as news};
@@ -6,10 +6,10 @@ use super::news::Teller;
 use pinfold_api::{Client, endpoint, query};
 use std::time::Duration;
 
-/// A daemon that has gone is looked for so often: until the next one listens there is nobody to tell of it.
+/// How often to look for a daemon that has gone: nothing announces that the next one listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Begins to read.
+/// Starts the thread.
 pub(super) fn begin(client: Client, teller: Teller) {
     std::thread::spawn(move || {
         let mut since = None;
@@ -30,7 +30,7 @@ pub(super) fn begin(client: Client, teller: Teller) {
     });
 }
 
-/// Passes on what comes, to the end of the connection; an error when nobody wants to know any more.
+/// Passes on events until the connection ends; an error when the loop has ended.
 fn read(
     lines: impl Iterator<Item = std::io::Result<String>>,
     teller: &Teller,
@@ -50,7 +50,7 @@ fn read(
     Ok(())
 }
 
-/// Whoever comes back goes on behind what it knows; of a snapshot only a whole one counts.
+/// Remembers where to resume after a reconnect; a snapshot counts only when it is complete.
 fn note(news: &News, since: &mut Option<String>) {
     match news {
         News::Snapshot { more: true, .. } => *since = None,

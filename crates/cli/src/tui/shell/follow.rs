@@ -1,4 +1,4 @@
-//! Output of a session as it comes. Whoever reads it is a consumer, so it ends with the page that shows it.
+//! Follows the output of a session. A reader of output is a consumer, so following ends when its page closes.
 
 use super::super::effect::Input;
 use super::news::Teller;
@@ -7,10 +7,10 @@ use pinfold_api::object::LogLine;
 use pinfold_api::{Client, endpoint, query};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// So many lines that are there already.
+/// How many earlier lines to ask for.
 const PAST: usize = 200;
 
-/// Output that is followed, until this is dropped.
+/// Output being followed, until this is dropped.
 pub(super) struct Followed(Arc<Mutex<State>>);
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Drop for Followed {
     }
 }
 
-/// Begins to follow.
+/// Starts following.
 pub(super) fn begin(client: Client, id: String, teller: Teller) -> Followed {
     let state = Arc::new(Mutex::new(State::default()));
     let own = Arc::clone(&state);

@@ -1,4 +1,4 @@
-//! One frame as text, without a terminal: for scripts, pictures and whoever reads with other means than a screen.
+//! One frame as text, without a terminal: for scripts, pictures and screen readers.
 
 use super::super::effect::{Effect, Input, Request};
 use super::super::keymap::Keymap;
@@ -13,7 +13,7 @@ use crate::output::{Failure, Kind};
 use pinfold_api::{endpoint, query};
 use pinfold_kernel::clock::wall_ms;
 
-/// The lines of what the UI would show first on a terminal of so many columns and rows.
+/// The lines that the UI would show first on a terminal of this many columns and rows.
 pub(crate) fn frame(daemon: &Daemon, size: (u16, u16)) -> Result<Vec<String>, Failure> {
     let home = home::home(&daemon.global)?;
     let client = daemon.client()?;

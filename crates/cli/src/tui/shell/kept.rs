@@ -1,4 +1,5 @@
-//! What is kept over runs of the UI, in the home, for its user only: the selection, groups, pins, and what was looked at.
+//! State that survives a restart of the UI, in the home and readable only by its user: the selection, groups,
+//! pins, and which turns were looked at.
 
 use super::super::model::{Model, Pane, Screen};
 use super::super::order::Grouping;
@@ -13,7 +14,7 @@ fn place(home: &Home) -> PathBuf {
     home.state.join("tui.json")
 }
 
-/// Takes up what was kept; a file that cannot be read says nothing.
+/// Restores the saved state; a file that cannot be read is ignored.
 pub(super) fn read(home: &Home, model: &mut Model) {
     let text = std::fs::read(place(home)).unwrap_or_default();
     let Ok(kept) = serde_json::from_slice::<Value>(&text) else { return };
@@ -37,7 +38,7 @@ pub(super) fn read(home: &Home, model: &mut Model) {
     }
 }
 
-/// Keeps it: a new file in the place of the old one, so that a reader sees one of them.
+/// Saves the state: a new file replaces the old one, so that a reader sees one of them in full.
 pub(super) fn write(home: &Home, model: &Model) -> std::io::Result<()> {
     let wanted = &model.list.wanted;
     let pane = match model.pane {

@@ -1,4 +1,4 @@
-//! The loop: waits for keys, news and signals, asks `update`, does what it says, paints what is different.
+//! The loop: waits for keys, news and signals, calls `update`, performs its effects and paints what has changed.
 
 use super::super::effect::{Effect, Input};
 use super::super::model::{Link, Model};
@@ -22,16 +22,16 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
-/// What the feed tells is painted no more often than this: nobody reads faster.
+/// The shortest time between two paints for news of the feed: more often would not be readable.
 const PACE: Duration = Duration::from_millis(100);
-/// A key that begins as a sequence does is the key Esc where nothing follows within this.
+/// An escape byte with nothing after it within this time is the Esc key.
 const ESC: Duration = Duration::from_millis(25);
-/// Ages are told in minutes.
+/// Ages are shown in minutes.
 const MINUTE: Duration = Duration::from_secs(60);
-/// What one read takes.
+/// Bytes per read.
 const READ: usize = 64 << 10;
 
-/// Everything that the loop needs beside the model.
+/// Everything the loop needs besides the model.
 pub(super) struct Shell {
     home: Home,
     global: Global,
@@ -41,15 +41,15 @@ pub(super) struct Shell {
     painter: Painter,
     theme: Theme,
     painted: Instant,
-    /// Something is different from what is painted.
+    /// The model differs from what is painted.
     dirty: bool,
-    /// Somebody was called who has not looked yet.
+    /// The user was called and has not looked yet.
     called: bool,
     watched: Option<watch::Watched>,
     followed: Option<follow::Followed>,
 }
 
-/// Whether the loop goes on.
+/// Whether the loop continues.
 #[derive(PartialEq, Eq)]
 enum Goes {
     On,
@@ -83,7 +83,7 @@ impl Shell {
         }
     }
 
-    /// Runs until it is left.
+    /// Runs until the user leaves.
     pub(super) fn run(mut self, model: &mut Model, signals: &Signals, news: &News) -> Result<(), Failure> {
         let mut typing = Typing::default();
         model.now = wall_ms();
@@ -136,7 +136,7 @@ impl Shell {
         Goes::On
     }
 
-    /// Does what is to be done; what follows from it.
+    /// Performs an effect; returns the effects that follow from it.
     fn act(&mut self, model: &mut Model, effect: Effect, signals: &Signals) -> Vec<Effect> {
         match effect {
             Effect::Quit => {}
@@ -177,9 +177,9 @@ impl Shell {
         Vec::new()
     }
 
-    /// Paints what is different.
+    /// Paints what has changed.
     fn paint(&mut self, model: &Model) {
-        // What a panic leaves behind can only be seen after one: a build for tests has it on demand.
+        // The clean-up after a panic can only be tested with a panic, so debug builds have one on demand.
         assert!(!cfg!(debug_assertions) || std::env::var_os("TEST_PANICS").is_none(), "as the test wants it");
         let bytes = self.painter.paint(view(model, self.theme));
         if !bytes.is_empty() {
@@ -188,7 +188,7 @@ impl Shell {
         (self.painted, self.dirty) = (Instant::now(), false);
     }
 
-    /// Waits until something comes, or something that is shown is due.
+    /// Waits until something arrives, or until something shown is due to change.
     fn wait(&self, model: &Model, typing: &Typing, signals: &Signals, news: &News) -> Came {
         let stdin = rustix::stdio::stdin();
         let mut fds = [
@@ -218,11 +218,11 @@ impl Shell {
 enum Came {
     Keys,
     Other,
-    /// Time is up.
+    /// The timeout.
     Nothing,
 }
 
-/// Whether something is shown that grows old: runs under way, or a daemon that is away.
+/// Whether anything shown grows old: live runs, or an absent daemon.
 fn ages(model: &Model) -> bool {
     let lives = |state: &State| {
         !matches!(state, State::Idle | State::Stopped | State::Failed | State::Archived | State::Damaged)
@@ -231,7 +231,7 @@ fn ages(model: &Model) -> bool {
         || model.sessions.all.values().any(|known| lives(&known.told.session.state))
 }
 
-/// What was typed; nothing when the terminal has gone.
+/// What was typed; `None` when the terminal has gone.
 fn keys(typing: &mut Typing, came: Came) -> Option<Vec<super::super::typed::Typed>> {
     if came == Came::Nothing && typing.hangs() {
         return Some(typing.settle());
@@ -248,7 +248,7 @@ fn keys(typing: &mut Typing, came: Came) -> Option<Vec<super::super::typed::Type
     }
 }
 
-/// What calls for a person, in the ways that are wanted.
+/// The bytes that call for attention, in the configured ways.
 fn call(notify: &[String], text: &str) -> Vec<u8> {
     let text = visible(text);
     let mut out = String::new();

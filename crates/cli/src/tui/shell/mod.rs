@@ -1,7 +1,7 @@
-//! The thin shell around the model: it waits, reads, paints and does what `update` says. Nothing here blocks on the
-//! daemon: the feed, every request and every terminal that is looked at have threads of their own.
+//! The thin shell around the model: it waits, reads, paints and performs what `update` returns. Nothing here
+//! blocks on the daemon: the feed, every request and every watched terminal have threads of their own.
 //!
-//! Where nothing happens it sleeps without a timeout; with sessions that run it wakes once a minute, for their ages.
+//! While nothing happens it sleeps without a timeout; while sessions run it wakes once a minute, for their ages.
 
 mod attached;
 mod feed;
@@ -26,7 +26,7 @@ use pinfold_daemon::config::{self, Colors, Tui};
 
 pub(crate) use frame::frame;
 
-/// Opens the UI, and returns when it is left.
+/// Opens the UI, and returns when the user leaves it.
 pub(crate) fn open(daemon: &Daemon) -> Result<(), Failure> {
     if !terminal::is_whole() {
         return Err(Failure::new(Kind::Usage, "`tui` needs a terminal for keys and screen")
@@ -37,7 +37,7 @@ pub(crate) fn open(daemon: &Daemon) -> Result<(), Failure> {
     let (tui, agents) = (config.tui(), config.presets().map(|(name, _)| name.to_owned()).collect());
     let keymap = Keymap::of(&tui.keys).map_err(|bad| bad_keys(&home, &bad))?;
     daemon.client()?;
-    // Before any thread is started: all of them shall leave these signals to us.
+    // Before any thread is started, so that all of them leave these signals to us.
     let signals = signals::take().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let mut model = Model::new(terminal::size(), keymap, here(&home, agents));
     model.mouse = tui.mouse;
@@ -72,7 +72,7 @@ fn bad_keys(home: &Home, bad: &BadKeys) -> Failure {
     Failure::new(Kind::BadConfig, format!("{}: {problem}", home.config.display()))
 }
 
-/// How many colours the terminal has, as far as it says so.
+/// How many colours the terminal has, as far as it says.
 fn depth(wanted: Colors) -> Depth {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let term = variable("TERM").unwrap_or_default();
@@ -90,7 +90,7 @@ fn depth(wanted: Colors) -> Depth {
     }
 }
 
-/// What is painted on: as the configuration or the terminal says, else dark.
+/// A light or dark theme, as the configuration or the terminal says; dark by default.
 fn theme(tui: &Tui) -> Theme {
     let ground = std::env::var("COLORFGBG").ok().and_then(|both| both.rsplit(';').next()?.parse::<u8>().ok());
     let light = match tui.theme {

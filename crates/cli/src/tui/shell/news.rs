@@ -1,4 +1,4 @@
-//! What threads tell the loop, and a descriptor that is readable when they did.
+//! A channel from threads to the loop, with a descriptor that is readable when something was sent.
 
 use super::super::effect::Input;
 use rustix::io::Errno;
@@ -7,13 +7,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel as std_channel};
 
-/// The loop's end.
+/// The receiving end, in the loop.
 pub(super) struct News {
     inputs: Receiver<Input>,
     pub(super) woken: OwnedFd,
 }
 
-/// A thread's end.
+/// The sending end, in a thread.
 #[derive(Clone)]
 pub(super) struct Teller {
     sender: Sender<Input>,
@@ -27,7 +27,7 @@ pub(super) fn channel() -> Result<(News, Teller), Errno> {
 }
 
 impl News {
-    /// What has come.
+    /// Returns everything that has arrived.
     pub(super) fn take(&self) -> Vec<Input> {
         let mut bytes = [0; 256];
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|count| count == bytes.len()) {}
@@ -36,10 +36,10 @@ impl News {
 }
 
 impl Teller {
-    /// Tells the loop something; an error when it has ended.
+    /// Sends something to the loop; an error when the loop has ended.
     pub(super) fn tell(&self, input: Input) -> Result<(), ()> {
         self.sender.send(input).map_err(drop)?;
-        // A full pipe wakes as well as another byte in it.
+        // A full pipe wakes the loop just as well.
         _ = rustix::io::write(&*self.wakes, &[1]);
         Ok(())
     }

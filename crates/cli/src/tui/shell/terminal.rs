@@ -1,21 +1,21 @@
-//! The terminal that the UI is in: taken for it, and given back as it was however the UI ends.
+//! The terminal the UI runs in: set up for the UI, and restored however it ends.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 
-/// Switched on: the other screen, pastes with their marks, focus. The title is put aside, where the terminal can.
+/// Switches on the alternate screen, bracketed paste and focus reports, and saves the title where the terminal can.
 const ENTER: &[u8] = b"\x1b[22;2t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[?25l";
-/// The mouse, with presses and the wheel, in numbers.
+/// Reports mouse presses and the wheel, with decimal coordinates.
 const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const NO_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 const LEAVE: &[u8] =
     b"\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h\x1b[?1049l\x1b[23;2t";
 
-/// What a panic has to give back; the terminal itself is gone by then.
+/// What a panic has to restore; the `Terminal` is gone by then.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Whether keys and screen are both a terminal.
+/// Whether both stdin and stdout are a terminal.
 pub(super) fn is_whole() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
@@ -26,14 +26,14 @@ pub(super) fn size() -> (u16, u16) {
     size.map_or((80, 24), |size| (size.ws_col, size.ws_row))
 }
 
-/// The terminal while the UI has it.
+/// The terminal while the UI uses it.
 pub(super) struct Terminal {
     before: Termios,
     inside: bool,
 }
 
 impl Terminal {
-    /// Takes it.
+    /// Sets the terminal up for the UI.
     pub(super) fn enter(mouse: bool) -> rustix::io::Result<Terminal> {
         let before = tcgetattr(rustix::stdio::stdin())?;
         *BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(before.clone());
@@ -43,7 +43,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Takes it again.
+    /// Sets it up again after `leave`.
     pub(super) fn resume(&mut self, mouse: bool) -> rustix::io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
@@ -56,14 +56,14 @@ impl Terminal {
         Ok(())
     }
 
-    /// Gives it back for a while.
+    /// Restores it for a while.
     pub(super) fn leave(&mut self) {
         if std::mem::take(&mut self.inside) {
             give_back(&self.before);
         }
     }
 
-    /// Takes the mouse, or leaves it.
+    /// Captures the mouse, or releases it.
     pub(super) fn mouse(&self, wanted: bool) {
         write(if wanted { MOUSE } else { NO_MOUSE });
     }
@@ -75,7 +75,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Writes all of it; a terminal that has gone is noticed by its signal.
+/// Writes all bytes; if the terminal has gone, a signal will say so.
 pub(super) fn write(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     _ = out.write_all(bytes);
@@ -84,11 +84,12 @@ pub(super) fn write(bytes: &[u8]) {
 
 fn give_back(before: &Termios) {
     write(LEAVE);
-    // What was typed for the UI is not for the shell.
+    // Flush: keys typed for the UI are not for the shell.
     _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, before);
 }
 
-/// A panic is told on a screen that can be read. One of another thread costs its answer, and the UI goes on.
+/// Restores the terminal before a panic is printed, so that it can be read. A panic in another thread only
+/// costs its answer; the UI goes on.
 fn restore_on_panic() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

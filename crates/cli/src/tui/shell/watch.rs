@@ -1,7 +1,7 @@
-//! A terminal that is looked at without attaching: its shim paints its mirror for us, and we are not a consumer.
+//! Watches a session's terminal without attaching: the shim paints its mirror for us, and we are not a consumer.
 //!
-//! One seat among those who look on; it is given back when the pane closes. Nothing is typed, and the size of the
-//! terminal does not follow us.
+//! It takes one of the shim's viewer seats and gives it back when the pane closes. It types nothing, and does
+//! not change the terminal's size.
 
 use super::super::effect::{Input, Watch};
 use super::news::Teller;
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A screen is told no more often than this: 30 times in a second is more than people see.
+/// The shortest time between two screens: 30 a second is more than people see.
 const PACE: Duration = Duration::from_millis(33);
 
-/// A terminal that is looked at, until this is dropped.
+/// A terminal being watched, until this is dropped.
 pub(super) struct Watched(Arc<Mutex<State>>);
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Drop for Watched {
     }
 }
 
-/// Begins to look.
+/// Starts watching.
 pub(super) fn begin(client: Client, watch: Watch, teller: Teller) -> Watched {
     let state = Arc::new(Mutex::new(State::default()));
     let own = Arc::clone(&state);
@@ -52,7 +52,7 @@ pub(super) fn begin(client: Client, watch: Watch, teller: Teller) -> Watched {
     Watched(state)
 }
 
-/// Shows the terminal until it ends; why it is seen no more.
+/// Shows the terminal until it ends; returns why it can no longer be seen.
 fn look(client: &Client, watch: &Watch, teller: &Teller, state: &Mutex<State>) -> String {
     let place = match client.ask(&endpoint::Screen::call(&watch.id)) {
         Ok(place) => place,

@@ -1,4 +1,4 @@
-//! Requests, each in a thread of its own: the loop never waits for the daemon.
+//! Runs each request in its own thread: the loop never waits for the daemon.
 
 use super::super::effect::{Answer, Input, Request};
 use super::super::model::Gathered;
@@ -11,16 +11,16 @@ use pinfold_api::request::{NewMessage, NewSession, Purge, Stop};
 use pinfold_api::{Client, ClientError, query};
 use std::path::Path;
 
-/// So many messages, events and lines of output are read for the details.
+/// How many messages, events and lines of output are read for the details.
 const MESSAGES: u32 = 4;
 const EVENTS: u32 = 60;
 const LINES: usize = 30;
-/// So many hits are asked for: more than fit on a screen.
+/// How many search hits to ask for: more than fit on a screen.
 const HITS: usize = 200;
-/// So many directories are offered.
+/// How many directories are offered.
 const CANDIDATES: usize = 50;
 
-/// Asks, and tells the loop what came of it.
+/// Runs a request in a thread and sends the loop its result.
 pub(super) fn begin(client: Client, global: Global, request: Request, teller: Teller) {
     std::thread::spawn(move || {
         let answer = answer(&client, &global, request);
@@ -28,7 +28,7 @@ pub(super) fn begin(client: Client, global: Global, request: Request, teller: Te
     });
 }
 
-/// What comes of a request.
+/// The result of a request.
 pub(super) fn answer(client: &Client, global: &Global, request: Request) -> Answer {
     match request {
         Request::Detail { id } => {
@@ -68,7 +68,7 @@ pub(super) fn answer(client: &Client, global: &Global, request: Request) -> Answ
     }
 }
 
-/// What is done to a session; what it is by then.
+/// Carries out a request that steers a session; the answer says what became of it.
 fn steered(client: &Client, request: Request) -> Answer {
     let (done, name, what) = match request {
         Request::Answer { id, name, permission } => {
@@ -100,7 +100,7 @@ fn steered(client: &Client, request: Request) -> Answer {
     }
 }
 
-/// What went wrong, with what helps.
+/// The error message with its hint.
 fn said(error: &ClientError) -> String {
     match error {
         ClientError::Refused(body) => match &body.hint {
@@ -141,7 +141,7 @@ fn gathered(client: &Client, id: &str) -> Result<Gathered, ClientError> {
     Ok(Gathered { session, messages, events, log: log.collect() })
 }
 
-/// Makes a session as `new` does, with what it takes from here.
+/// Creates a session as `new` does, with what it takes from the caller.
 fn made(client: &Client, global: &Global, mut request: NewSession) -> Result<(String, String), String> {
     request.dir = request.dir.map(|dir| whole(&dir));
     let mut request = definition::from_here(request).map_err(|failure| failure.to_string())?;
@@ -151,7 +151,7 @@ fn made(client: &Client, global: &Global, mut request: NewSession) -> Result<(St
     Ok((made.id, made.name))
 }
 
-/// A path with the home of its user in it.
+/// A path with `~` expanded.
 fn whole(path: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     match path.strip_prefix('~') {
@@ -161,7 +161,7 @@ fn whole(path: &str) -> String {
     }
 }
 
-/// The directories that begin so, each with a slash; those that are hidden only where a dot was typed.
+/// The directories that begin like this path, each with a slash; hidden ones only if a dot was typed.
 fn completed(path: &str) -> Vec<String> {
     let (above, begun) =
         path.rsplit_once('/').map_or(("", path), |(above, begun)| (&path[..above.len() + 1], begun));

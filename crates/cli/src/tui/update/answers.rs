@@ -1,11 +1,11 @@
-//! What came of requests.
+//! Handles the results of requests.
 
 use super::super::effect::{Answer, Effect, Request};
 use super::super::model::{Model, Note, Overlay, Pane};
 use pinfold_api::object::{Hit, Purged};
 use pinfold_api::word::TextKind;
 
-/// Takes an answer in.
+/// Handles an answer.
 pub(super) fn take(model: &mut Model, answer: Answer, effects: &mut Vec<Effect>) {
     match answer {
         Answer::Done(said) => model.note = Note::good(said),
@@ -41,7 +41,7 @@ pub(super) fn take(model: &mut Model, answer: Answer, effects: &mut Vec<Effect>)
     }
 }
 
-/// One question at a time: what was typed meanwhile is asked next.
+/// Handles search results. There is one query at a time; what was typed since is asked next.
 fn found(model: &mut Model, text: &str, hits: Result<Vec<Hit>, String>, effects: &mut Vec<Effect>) {
     let Some(search) = &mut model.list.search else { return };
     search.waiting = false;
@@ -50,7 +50,7 @@ fn found(model: &mut Model, text: &str, hits: Result<Vec<Hit>, String>, effects:
         Ok(hits) if search.field.text() == text => {
             search.found.clear();
             for hit in hits {
-                // What the list shows anyway is not repeated.
+                // Text that the list shows anyway is not repeated.
                 let told = !matches!(hit.kind, TextKind::Name | TextKind::Why);
                 if let Some(session) = hit.session {
                     let excerpt = search.found.entry(session).or_default();
@@ -66,7 +66,7 @@ fn found(model: &mut Model, text: &str, hits: Result<Vec<Hit>, String>, effects:
     model.arrange();
 }
 
-/// Asks the daemon for what is typed, unless it is asked already.
+/// Asks the daemon to search for the typed text, unless a query is outstanding.
 pub(super) fn ask_search(model: &mut Model, effects: &mut Vec<Effect>) {
     let Some(search) = &mut model.list.search else { return };
     let text = search.field.text().trim().to_owned();
@@ -87,7 +87,7 @@ fn made(model: &mut Model, made: Result<(String, String), String>) {
             model.overlay = None;
             model.note = Note::good(format!("made `{name}`"));
             model.list.selected = Some(id);
-            // Where the list does not know it yet, it is selected when the feed tells of it.
+            // If the list does not have it yet, it is selected when the feed tells of it.
             model.arrange_for_new();
         }
         Err(why) => {

@@ -1,4 +1,4 @@
-//! Keys where text is typed. What is pasted goes into the field, and nowhere else.
+//! Handles keys where text is typed. A paste goes into the field, and nowhere else.
 
 use super::super::effect::{Effect, Request};
 use super::super::form::Field;
@@ -8,7 +8,7 @@ use super::super::model::{Model, Note, Overlay};
 use super::super::palette;
 use super::{answers, list, sending};
 
-/// Does what a key is for in the field that is typed into.
+/// Handles a key in the current field.
 pub(super) fn key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
     match &mut model.overlay {
         None => search(model, act, key, effects),
@@ -27,7 +27,7 @@ pub(super) fn key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut V
     }
 }
 
-/// What is pasted is text, whatever it looks like; where nothing is typed it is dropped.
+/// Handles a paste: always text, whatever it looks like, and dropped where nothing can be typed.
 pub(super) fn paste(model: &mut Model, text: &str, effects: &mut Vec<Effect>) {
     match &mut model.overlay {
         Some(Overlay::Send { field, .. } | Overlay::Answer { words: Some(field), .. }) => field.insert(text),
@@ -119,7 +119,7 @@ fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>
             }
             Err(problem) => form.problem = Some(problem),
         },
-        // A directory is completed first; when nothing more is known, the next field comes.
+        // Tab completes a directory first; when there is nothing more to complete, it goes to the next field.
         (Some(Act::FieldNext), Field::Directory)
             if key.code == Code::Tab && !form.candidates.contains(&typed) =>
         {
@@ -147,7 +147,7 @@ fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>
     }
 }
 
-/// A directory that ends with a slash is meant as it is.
+/// Whether a directory is meant as it is: one that is empty or ends with a slash.
 fn is_settled(path: &str) -> bool {
     path.is_empty() || path.ends_with('/')
 }

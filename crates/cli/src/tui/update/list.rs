@@ -1,4 +1,4 @@
-//! Keys in the list.
+//! Handles keys in the list.
 
 use super::super::editor::Editor;
 use super::super::effect::{Effect, Request};
@@ -10,7 +10,7 @@ use super::super::order::Row;
 use super::{open, pane};
 use pinfold_api::word::{Activity, State};
 
-/// Does what a key in the list is for.
+/// Handles a key in the list.
 pub(super) fn key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>) {
     let Some(act) = act else { return };
     match act {
@@ -56,7 +56,7 @@ pub(super) fn key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>
     }
 }
 
-/// The row that a key goes to.
+/// The row that a movement key goes to.
 fn moved(model: &Model, act: Act) -> usize {
     let (at, last) = (model.list.at, model.list.rows.len().saturating_sub(1));
     let page = model.list_rows().saturating_sub(1).max(1);
@@ -107,7 +107,7 @@ fn arrange(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     effects.push(Effect::Keep);
 }
 
-/// Folds the group that is selected, or that the selected session is in.
+/// Folds the selected group, or the group of the selected session.
 fn fold(model: &mut Model) {
     let rows = &model.list.rows;
     let head = (0..=model.list.at).rev().find_map(|at| match rows.get(at) {
@@ -152,7 +152,7 @@ fn none(model: &mut Model) {
     model.note = Note::bad("no session is selected");
 }
 
-/// Stop and restart ask once where a turn is under way.
+/// Stop and restart ask for confirmation if a turn is under way.
 fn steer(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     let Some(known) = model.selected() else { return none(model) };
     let id = known.told.session.id.clone();
@@ -169,10 +169,10 @@ fn works(known: &Known) -> bool {
     lives && (session.inbox.in_flight > 0 || session.activity == Activity::Working)
 }
 
-/// A request about the session of an id and a name.
+/// Makes a request about the session with this id and name.
 type OfSession = fn(String, String) -> Request;
 
-/// What a key has the daemon do to a session, and what is said meanwhile.
+/// The keys that steer a session: what to tell the user meanwhile, and the request.
 const STEERS: [(Act, &str, OfSession); 5] = [
     (Act::Interrupt, "interrupting", |id, name| Request::Interrupt { id, name }),
     (Act::Start, "starting", |id, name| Request::Start { id, name }),
@@ -181,7 +181,7 @@ const STEERS: [(Act, &str, OfSession); 5] = [
     (Act::Archive, "archiving", |id, name| Request::Archive { id, name }),
 ];
 
-/// Asks the daemon to do something to a session.
+/// Asks the daemon to steer a session.
 pub(super) fn ask(model: &mut Model, act: Act, id: &str, effects: &mut Vec<Effect>) {
     let Some((_, said, request)) = STEERS.iter().find(|(of, ..)| *of == act) else { return };
     let name = model.name(id).to_owned();
@@ -196,7 +196,7 @@ fn undo(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// What can be done from the palette: everything that has a key in the list.
+/// Performs an action chosen in the palette, which has everything with a key in the list.
 pub(super) fn from_palette(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     model.overlay = None;
     key(model, Some(act), effects);

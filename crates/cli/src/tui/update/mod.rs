@@ -1,4 +1,4 @@
-//! What each input means: the model changes, and what is to be done comes back. No clock, no file, no socket.
+//! Decides what each input means: changes the model and returns what to do. No clock, no file, no socket.
 
 mod answers;
 mod fields;
@@ -13,7 +13,7 @@ use super::keymap::{Act, Place};
 use super::model::{Model, Note, Overlay, Pane};
 use super::typed::{Click, Mouse, Typed};
 
-/// Takes one input in, at this moment of the wall clock.
+/// Handles one input, at this time of the wall clock.
 pub(crate) fn update(model: &mut Model, input: Input, now: u64) -> Vec<Effect> {
     model.now = now;
     let mut effects = Vec::new();
@@ -97,7 +97,7 @@ fn pointed(model: &mut Model, mouse: Mouse) {
     }
 }
 
-/// Opens what is in front of the list.
+/// Opens an overlay in front of the list.
 fn open(model: &mut Model, overlay: Overlay) {
     model.overlay = Some(overlay);
 }

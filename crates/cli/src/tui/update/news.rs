@@ -1,11 +1,11 @@
-//! News of the feed: what is known changes, and who begins to wait or fails is called out.
+//! Handles news of the feed: updates the sessions, and calls for attention when one begins to wait or fails.
 
 use super::super::effect::Effect;
 use super::super::known::{Became, Known, News};
 use super::super::model::{Link, Model, Pane};
 use super::super::need::{Need, turns};
 
-/// Takes news in.
+/// Handles a piece of news.
 pub(super) fn take(model: &mut Model, news: News, effects: &mut Vec<Effect>) {
     if let News::Away(why) = &news {
         if !matches!(model.link, Link::Away { .. }) {
@@ -23,7 +23,7 @@ pub(super) fn take(model: &mut Model, news: News, effects: &mut Vec<Effect>) {
     model.arrange();
 }
 
-/// All is new: what was done before the UI looked for the first time counts as looked at, and nobody is called.
+/// After a full snapshot: what happened before the UI first looked counts as looked at, and calls for no attention.
 fn whole(model: &mut Model) {
     let looked = &mut model.list.wanted.looked;
     looked.retain(|id, _| model.sessions.all.contains_key(id));
@@ -62,7 +62,7 @@ fn one(model: &mut Model, id: &str, before: Option<&Known>, effects: &mut Vec<Ef
     }
 }
 
-/// Details of what has changed are asked for again.
+/// Marks the details of a changed session for another request.
 fn refresh(model: &mut Model, id: Option<&str>) {
     if let Pane::Detail(detail) = &mut model.pane
         && (id.is_none() || detail.of.as_deref() == id)

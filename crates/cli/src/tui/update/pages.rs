@@ -1,14 +1,14 @@
-//! Pages that are read, and questions that are answered with yes or no.
+//! Handles keys on pages that are read and at yes-or-no questions.
 
 use super::super::effect::{Effect, Request};
 use super::super::keymap::Act;
 use super::super::model::{Model, Overlay};
 use super::list;
 
-/// So many lines of output are kept while it is followed.
+/// How many lines of followed output are kept.
 const KEPT: usize = 5000;
 
-/// Does what a key on a page is for.
+/// Handles a key on a page.
 pub(super) fn key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>) {
     let page = usize::from(model.size.1.saturating_sub(6)).max(1);
     let by = match act {
@@ -55,7 +55,7 @@ fn accept(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Output of what is followed.
+/// Handles output of the followed session.
 pub(super) fn followed(model: &mut Model, of: &str, came: Result<Vec<String>, String>) {
     let Some(Overlay::Logs(logs)) = &mut model.overlay else { return };
     if logs.of != of {
@@ -64,7 +64,7 @@ pub(super) fn followed(model: &mut Model, of: &str, came: Result<Vec<String>, St
     match came {
         Err(why) => logs.over = Some(why),
         Ok(lines) => {
-            // Whoever reads further up stays there.
+            // If the user has scrolled up, the view stays where it is.
             if logs.up > 0 {
                 logs.up += lines.len();
             }

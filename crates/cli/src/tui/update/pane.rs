@@ -1,4 +1,4 @@
-//! The pane beside the list: it follows the selection, and asks for what it shows.
+//! Handles the pane beside the list: it follows the selection, and requests what it shows.
 
 use super::super::effect::{Effect, Request, Watch};
 use super::super::keymap::Act;
@@ -6,7 +6,7 @@ use super::super::model::{Detail, Model, Pane, Screen};
 use super::super::need::turns;
 use pinfold_terminal::Looks;
 
-/// Keys of the pane.
+/// Handles a key of the pane.
 pub(super) fn key(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     if let (Pane::Detail(detail), Act::PaneDown | Act::PaneUp) = (&mut model.pane, act) {
         let down = act == Act::PaneDown;
@@ -30,7 +30,7 @@ pub(super) fn key(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     effects.push(Effect::Keep);
 }
 
-/// Asks for what the pane shows, when another session is selected or that one has changed.
+/// Requests what the pane shows, when the selection or the selected session has changed.
 pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
     let selected = model.selected().map(|known| known.told.session.id.clone());
     let pane = model.layout().pane;
@@ -64,14 +64,14 @@ pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// What is shown in the pane has been looked at.
+/// Marks a session shown in the pane as looked at.
 pub(super) fn look_at(model: &mut Model, id: Option<&str>) {
     let Some(known) = id.and_then(|id| model.sessions.get(id)).filter(|_| model.focused) else { return };
     let (id, turns) = (known.told.session.id.clone(), turns(known));
     model.list.wanted.looked.insert(id, turns);
 }
 
-/// The terminal of a pane that has another size is asked for anew.
+/// Requests a watched terminal again when the pane's size has changed.
 pub(super) fn look_again(model: &mut Model, effects: &mut Vec<Effect>) {
     let pane = model.layout().pane;
     if let Pane::Screen(Screen { of: Some(id), .. }) = &model.pane {
@@ -80,7 +80,7 @@ pub(super) fn look_again(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// What is on the terminal that is looked at.
+/// Handles the contents of the watched terminal.
 pub(super) fn screen(model: &mut Model, of: &str, shown: Result<Vec<Vec<(String, Looks)>>, String>) {
     let Pane::Screen(screen) = &mut model.pane else { return };
     if screen.of.as_deref() != Some(of) {

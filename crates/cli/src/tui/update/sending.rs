@@ -1,4 +1,4 @@
-//! Messages and answers to requests: nothing is said to an agent but what was typed for it.
+//! Handles messages and answers to requests: an agent is sent nothing but what was typed for it.
 
 use super::super::editor::Editor;
 use super::super::effect::{Effect, Request};
@@ -7,7 +7,7 @@ use super::super::keymap::Act;
 use super::super::model::{Model, Note, Overlay};
 use pinfold_api::request::Permission;
 
-/// Keys in the editor of a message. One that was begun is kept for the next time.
+/// Handles a key in the message editor. An unsent message is kept for the next time.
 pub(super) fn message_key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
     let Some(Overlay::Send { of, field }) = &mut model.overlay else { return };
     match act {
@@ -25,7 +25,7 @@ pub(super) fn message_key(model: &mut Model, act: Option<Act>, key: Key, effects
                 }
                 return;
             }
-            // Until the daemon has it, it is not lost here.
+            // Kept as a draft until the daemon has it.
             model.drafts.insert(id.clone(), text.clone());
             model.note = Note::good(format!("sending to `{name}`"));
             effects.push(Effect::Ask(Request::Send { id, name, text }));
@@ -34,7 +34,7 @@ pub(super) fn message_key(model: &mut Model, act: Option<Act>, key: Key, effects
     }
 }
 
-/// Keys where a request is answered.
+/// Handles a key at a request to be answered.
 pub(super) fn request_key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>) {
     let (answer, always) = match act {
         Some(Act::Allow) => ("allow", false),
@@ -52,7 +52,7 @@ pub(super) fn request_key(model: &mut Model, act: Option<Act>, effects: &mut Vec
     answered(model, answer, always, None, effects);
 }
 
-/// Keys in the words that go with an answer: they are said to the agent, which goes on.
+/// Handles a key in the text that goes with an answer. The agent gets the text and goes on.
 pub(super) fn words_key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
     let Some(Overlay::Answer { words: Some(field), .. }) = &mut model.overlay else { return };
     match act {
@@ -70,7 +70,7 @@ pub(super) fn words_key(model: &mut Model, act: Option<Act>, key: Key, effects: 
     }
 }
 
-/// The answer is to the request that was read, whatever is asked by now.
+/// Answers the request that the user read, whatever the agent asks by now.
 fn answered(
     model: &mut Model,
     answer: &str,

@@ -10,7 +10,7 @@ fn ten_of() -> Model {
     model((120, 40), ten())
 }
 
-/// What the daemon is asked, without what the pane asks by itself.
+/// The requests to the daemon, without those that the pane makes by itself.
 fn asked(effects: Vec<Effect>) -> Vec<Request> {
     let ask = |effect| if let Effect::Ask(request) = effect { Some(request) } else { None };
     let own = |request: &Request| !matches!(request, Request::Detail { .. });
@@ -89,7 +89,7 @@ fn a_request_is_answered_by_the_id_that_was_read() {
     }
     let mut model = ten_of();
     keys(&mut model, "a w");
-    // Another request took its place meanwhile.
+    // Another request has taken its place meanwhile.
     let request =
         json!({"id": "r2", "kind": "permission", "title": "Bash: rm -rf /", "since": "2026-11-17T11:59:00Z"});
     changed(

@@ -1,4 +1,4 @@
-//! The first line, which counts, and the last one, which says what happened or what can be done.
+//! The first line, with the counts, and the last line, with the latest message or the useful keys.
 
 use super::super::keymap::{Act, Place};
 use super::super::model::{Link, Model, Pane};
@@ -9,7 +9,7 @@ use super::moments::age;
 use super::theme::Role;
 use crate::output::columns;
 
-/// With fewer columns only the most needed keys are named.
+/// With fewer columns only the most useful keys are shown.
 const ROOMY: u16 = 100;
 
 /// Paints the first line.
@@ -28,7 +28,7 @@ pub(super) fn title(canvas: &mut Canvas<'_>, model: &Model) {
     }
 }
 
-/// How many sessions are how.
+/// How many sessions are in each condition.
 fn counts(model: &Model) -> Vec<(String, Role)> {
     let needs: Vec<Need> = model.sessions.all.values().map(|known| model.list.wanted.need(known)).collect();
     let many = |wanted: &[Need]| needs.iter().filter(|need| wanted.contains(need)).count();
@@ -50,7 +50,7 @@ fn counts(model: &Model) -> Vec<(String, Role)> {
     pieces
 }
 
-/// How it stands with the daemon, where that is not well: it is said before anything else.
+/// The state of the connection, if it is not well; it is shown before anything else.
 fn away(model: &Model) -> Option<(String, Role)> {
     match &model.link {
         Link::Up => None,
@@ -63,7 +63,7 @@ fn away(model: &Model) -> Option<(String, Role)> {
     }
 }
 
-/// How the list is arranged.
+/// How the list is filtered and grouped.
 fn right(model: &Model) -> String {
     let wanted = &model.list.wanted;
     let mut words = Vec::new();
@@ -79,7 +79,7 @@ fn right(model: &Model) -> String {
     words.join(" · ")
 }
 
-/// Paints the last line; returns where the cursor is, where a search is typed in it.
+/// Paints the last line; returns the position of the cursor if a search is being typed there.
 pub(super) fn last(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u16)> {
     let area = model.layout().last;
     let noted = model.note.is_some();
@@ -110,7 +110,7 @@ fn key(model: &Model, act: Act) -> String {
     model.keymap.word(Place::List, act)
 }
 
-/// The keys that help most with what is selected.
+/// The most useful keys for the selection.
 fn hints(canvas: &mut Canvas<'_>, model: &Model) {
     let area = model.layout().last;
     let asks = model.selected().is_some_and(|known| known.told.session.request.is_some());
@@ -122,7 +122,7 @@ fn hints(canvas: &mut Canvas<'_>, model: &Model) {
         acts.clear();
     }
     acts.extend([(Act::New, "new"), (Act::Search, "search"), (Act::Needy, "needs you")]);
-    // What is left out where there is little room is in the help.
+    // Keys left out for lack of room are in the help.
     if area.width >= ROOMY {
         acts.push(match model.pane {
             Pane::Screen(_) => (Act::Screen, "details"),
@@ -139,7 +139,7 @@ fn hints(canvas: &mut Canvas<'_>, model: &Model) {
     canvas.pieces(area.x, area.y, area.width, &pieces);
 }
 
-/// How long ago a moment was, in brackets.
+/// How long ago a time was, in brackets.
 pub(super) fn since(model: &Model, at: &str) -> String {
     age(model, at).map(|age| format!(" ({age} ago)")).unwrap_or_default()
 }

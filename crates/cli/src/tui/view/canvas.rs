@@ -1,4 +1,4 @@
-//! Text on a buffer: what a terminal would obey is shown instead, and what does not fit is cut.
+//! Writes text to a buffer: makes visible what a terminal would obey, and cuts what does not fit.
 
 use super::theme::{Role, Theme};
 use crate::output::{columns, cut, wrapped};
@@ -10,14 +10,14 @@ use ratatui_core::style::Style;
 /// A line of pieces, each with its role.
 pub(crate) type Pieces = Vec<(String, Role)>;
 
-/// What is painted on.
+/// A buffer to paint on, with a theme.
 pub(super) struct Canvas<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) theme: Theme,
 }
 
 impl Canvas<'_> {
-    /// Writes a text into so many columns; returns how many it took.
+    /// Writes a text into at most `room` columns; returns how many it took.
     pub(super) fn text(&mut self, x: u16, y: u16, room: u16, text: &str, role: Role) -> u16 {
         let style = self.theme.style(role);
         self.styled(x, y, room, text, style)
@@ -37,7 +37,7 @@ impl Canvas<'_> {
         end - x
     }
 
-    /// Writes pieces one behind the other.
+    /// Writes pieces one after the other.
     pub(super) fn pieces(&mut self, x: u16, y: u16, room: u16, pieces: &[(String, Role)]) {
         let mut used = 0;
         for (text, role) in pieces {
@@ -45,7 +45,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Writes lines from the one at `top` on.
+    /// Writes lines, beginning with the one at `top`.
     pub(super) fn lines(&mut self, area: Rect, top: usize, lines: &[Pieces]) {
         let most = lines.len().saturating_sub(usize::from(area.height));
         for (y, line) in (area.y..area.bottom()).zip(lines.iter().skip(top.min(most))) {
@@ -53,13 +53,13 @@ impl Canvas<'_> {
         }
     }
 
-    /// Gives a whole area a look.
+    /// Gives a whole area the style of a role.
     pub(super) fn ground(&mut self, area: Rect, role: Role) {
         let style = self.theme.style(role);
         self.buffer.set_style(area.intersection(self.buffer.area), style);
     }
 
-    /// Makes an area empty.
+    /// Clears an area.
     pub(super) fn clear(&mut self, area: Rect) {
         let area = area.intersection(self.buffer.area);
         for y in area.y..area.bottom() {
@@ -72,12 +72,12 @@ impl Canvas<'_> {
     }
 }
 
-/// A text as it can be looked at: tabulators are blanks, and so are ends of lines.
+/// A text that is safe to show: tabs become four blanks.
 pub(super) fn shown(text: &str) -> String {
     visible_line(text).replace('\t', "    ")
 }
 
-/// Breaks text into lines of at most so many columns; lines of its own stay, and a word that is too long is cut into pieces.
+/// Breaks text into lines of at most `width` columns. Its own line breaks stay, and a word that is too long is split.
 pub(crate) fn folded(text: &str, width: usize, role: Role) -> Vec<Pieces> {
     let width = width.max(8);
     let mut lines = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn folded(text: &str, width: usize, role: Role) -> Vec<Pieces> {
     lines
 }
 
-/// Where a text has to end to take no more than these columns; at least one character.
+/// Where to end a text so that it takes at most `width` columns; at least after one character.
 fn fits(text: &str, width: usize) -> usize {
     let mut end = 0;
     for (at, character) in text.char_indices() {

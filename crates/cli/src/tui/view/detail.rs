@@ -1,4 +1,4 @@
-//! The details of a session: why, what it asks, what was said, its runs, its output, its events.
+//! The details of a session: why, its request, its messages, runs, output and events.
 
 use super::super::keymap::{Act, Place};
 use super::super::known::Known;
@@ -14,11 +14,11 @@ use pinfold_api::word::MessageState;
 use pinfold_terminal::plain;
 use ratatui_core::layout::Rect;
 
-/// So many lines of a message, and of an answer, are shown.
+/// How many lines of a message, and of an answer, are shown.
 const LINES: usize = 6;
-/// So many lines of output.
+/// How many lines of output are shown.
 const TAIL: usize = 15;
-/// So many events.
+/// How many events are shown.
 const EVENTS: usize = 10;
 
 /// Paints the details.
@@ -34,7 +34,7 @@ pub(super) fn detail(canvas: &mut Canvas<'_>, model: &Model, detail: &Detail) {
     canvas.lines(layout.pane, detail.top, &lines);
 }
 
-/// The line between list and pane: with a name on it where it lies.
+/// The line between the list and the pane, with a title if it is horizontal.
 pub(super) fn border(canvas: &mut Canvas<'_>, area: Rect, name: &str) {
     for y in area.y..area.bottom() {
         for x in area.x..area.right() {
@@ -73,7 +73,7 @@ fn section(lines: &mut Vec<Pieces>, head: &str, own: Vec<Pieces>) {
     }
 }
 
-/// What it asks, with its exact text.
+/// What the session asks, in its exact words.
 fn request(model: &Model, session: &Session, width: usize) -> Vec<Pieces> {
     let Some(request) = &session.request else { return Vec::new() };
     let key = model.keymap.word(Place::List, Act::Answer);
@@ -86,7 +86,7 @@ fn request(model: &Model, session: &Session, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// What there is to say, in a few lines.
+/// The facts about a session, each with its label.
 fn facts(model: &Model, known: &Known) -> Vec<Pieces> {
     let session = &known.told.session;
     let dir = below_home(&session.dir, model.here.home.as_deref());
@@ -142,7 +142,7 @@ fn answered(message: &Message, width: usize) -> Vec<Pieces> {
     }
 }
 
-/// The first lines of a text, a little to the right.
+/// The first lines of a text, indented.
 fn some_lines(text: &str, width: usize, role: Role) -> Vec<Pieces> {
     let mut lines = folded(text.trim_end(), width.saturating_sub(2), role);
     let more = lines.len() > LINES;

@@ -1,4 +1,4 @@
-//! The list: columns by their worth, heads of groups, what to do where there is nothing.
+//! The list: columns by worth, group headings, and what to do if it is empty.
 
 use super::super::keymap::{Act, Place};
 use super::super::model::{Link, Model};
@@ -27,15 +27,15 @@ const MEMORY: usize = 3;
 const COST: usize = 4;
 const DIR: usize = 5;
 const WHY: usize = 6;
-/// `archived 11-15`; an age takes no more than that.
+/// The length of `archived 11-15`; no age is longer.
 const LONGEST_ACTIVITY: usize = 14;
-/// A blank and `1000 MiB`, behind the readings.
+/// A blank and `1000 MiB`, after the sparkline.
 const LONGEST_SIZE: usize = 9;
-/// `$999.99`.
+/// The length of `$999.99`.
 const LONGEST_COST: usize = 7;
-/// A pin or the own session, and what it needs.
+/// A mark for a pin or the UI's own session, and the sign of the need.
 const GUTTER: u16 = 3;
-/// No name takes more room than this.
+/// No name gets more columns than this.
 const LONGEST_NAME: usize = 40;
 
 /// Paints the list.
@@ -67,8 +67,8 @@ pub(super) fn list(canvas: &mut Canvas<'_>, model: &Model) {
 
 type Widths = [Option<usize>; COLUMNS];
 
-/// How wide each column is. All rows count, so that columns stay where they are while the list is scrolled; what
-/// changes with the clock has a width of its own, so that they stay while it goes on.
+/// The width of each column. All rows count, so that columns do not move while the list is scrolled; what
+/// changes with the clock has a fixed width, so that they do not move with time either.
 fn widths(model: &Model, width: usize) -> Widths {
     let mut natural: [usize; COLUMNS] = std::array::from_fn(|at| HEADS[at].len());
     natural[ACTIVITY] = LONGEST_ACTIVITY;
@@ -91,7 +91,7 @@ fn widths(model: &Model, width: usize) -> Widths {
     natural[NAME] = natural[NAME].min(LONGEST_NAME);
     natural[COST] = LONGEST_COST;
     used[DIR] = true;
-    // A column in which nothing stands takes no room.
+    // A column without contents takes no room.
     let shown = |at: usize| used[at] || matches!(at, NAME | ACTIVITY | WHY);
     let worth = std::array::from_fn(|at| if shown(at) { WORTH[at] } else { Worth::Extra });
     let natural = std::array::from_fn(|at| if shown(at) { natural[at] } else { usize::from(u16::MAX) });
@@ -136,7 +136,7 @@ fn session(canvas: &mut Canvas<'_>, model: &Model, (id, depth): (&str, usize), l
     }
 }
 
-/// Nothing to show: why, and what to do next.
+/// An empty list: why, and what to do next.
 fn empty(canvas: &mut Canvas<'_>, model: &Model, area: Rect) {
     let key = |act| model.keymap.word(Place::List, act);
     let lines: Vec<String> = match (&model.link, model.list.search.is_some(), model.list.wanted.needy) {

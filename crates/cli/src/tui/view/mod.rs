@@ -1,4 +1,4 @@
-//! The model as a frame: pure, the same model and size make the same frame.
+//! Turns the model into a frame. Pure: the same model and size make the same frame.
 
 mod bars;
 mod canvas;
@@ -21,7 +21,7 @@ use ratatui_core::layout::Rect;
 
 pub(crate) use theme::Theme;
 
-/// A frame, and where the cursor is, where something is typed.
+/// A frame, and the position of the cursor while something is typed.
 pub(crate) struct Frame {
     pub(crate) buffer: Buffer,
     pub(crate) cursor: Option<(u16, u16)>,
@@ -51,7 +51,7 @@ pub(crate) fn view(model: &Model, theme: Theme) -> Frame {
     Frame { buffer, cursor }
 }
 
-/// What can be read on a frame, without what is blank at the end of a line.
+/// The text of a frame, without trailing blanks.
 pub(crate) fn text(frame: &Frame) -> Vec<String> {
     let area = frame.buffer.area;
     let mut lines = Vec::with_capacity(usize::from(area.height));

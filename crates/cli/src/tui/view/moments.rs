@@ -1,15 +1,15 @@
-//! Ages and moments. After its first minute an age is told in minutes, so that nothing has to be painted more often.
+//! Ages and times. Ages are in whole minutes, so that nothing has to be painted more often.
 
 use super::super::model::Model;
 use super::settled::settled;
 use jiff::Timestamp;
 
-/// A moment of an object in milliseconds since 1970.
+/// A time from an object, in milliseconds since 1970.
 fn ms(at: &str) -> Option<u64> {
     u64::try_from(at.parse::<Timestamp>().ok()?.as_millisecond()).ok()
 }
 
-/// How long ago a moment was: `<1m`, `3m`, `2h5m`, `4d`.
+/// How long ago a time was: `<1m`, `3m`, `2h5m`, `4d`.
 pub(crate) fn age(model: &Model, at: &str) -> Option<String> {
     let minutes = model.now.saturating_sub(ms(at)?) / 60_000;
     Some(match minutes {
@@ -21,7 +21,7 @@ pub(crate) fn age(model: &Model, at: &str) -> Option<String> {
     })
 }
 
-/// A sentence of a session, told at this moment, in words that stay true.
+/// A session's sentence, told at `told_at`, reworded so that it stays true.
 pub(super) fn lasting(model: &Model, sentence: &str, told_at: u64) -> String {
     let moment = |ms: u64| {
         let at = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
@@ -30,7 +30,7 @@ pub(super) fn lasting(model: &Model, sentence: &str, told_at: u64) -> String {
     settled(sentence, told_at, moment)
 }
 
-/// The time of day of a moment; the day too where it was not today.
+/// The time of day, with the date if it was not today.
 pub(crate) fn clock(model: &Model, at: &str) -> String {
     let local =
         if model.here.utc { at.get(..19).unwrap_or(at).replace('T', " ") } else { crate::output::moment(at) };

@@ -1,4 +1,4 @@
-//! What stands in front of the list: a box in the middle, with what is typed or read in it.
+//! What covers the list: a box in the middle, to type in or to read.
 
 use super::super::editor::Editor;
 use super::super::form::{Field, Form, MODES};
@@ -11,7 +11,7 @@ use super::pages;
 use super::theme::Role;
 use ratatui_core::layout::Rect;
 
-/// Paints what is in front; returns where the cursor is.
+/// Paints the overlay; returns the position of the cursor.
 pub(super) fn overlay(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u16)> {
     let (columns, _) = model.size;
     let inner = usize::from(columns.saturating_sub(8)).min(96);
@@ -36,7 +36,7 @@ pub(super) fn overlay(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u1
     boxed(canvas, model, &page)
 }
 
-/// Paints a box around a page.
+/// Paints a page in a box.
 fn boxed(canvas: &mut Canvas<'_>, model: &Model, page: &Page) -> Option<(u16, u16)> {
     let (columns, rows) = model.size;
     let wide = page.lines.len() > usize::from(rows) / 2;
@@ -59,7 +59,7 @@ fn boxed(canvas: &mut Canvas<'_>, model: &Model, page: &Page) -> Option<(u16, u1
     ))
 }
 
-/// The first line that is shown: the cursor stays in sight.
+/// The first visible line, chosen so that the cursor is visible.
 fn scrolled(page: &Page, height: usize) -> usize {
     page.cursor.map_or(page.top, |(line, _)| (line + 1).saturating_sub(height))
 }
@@ -75,7 +75,7 @@ fn frame(canvas: &mut Canvas<'_>, area: Rect) {
     }
 }
 
-/// A page of one field.
+/// A page with one text field.
 fn typed(model: &Model, title: String, field: &Editor, note: Option<&str>) -> Page {
     let (texts, row, column) = field.shown();
     let mut lines: Vec<Pieces> = texts.into_iter().map(|text| vec![(text, Role::Plain)]).collect();
@@ -101,7 +101,7 @@ fn confirm(model: &Model, act: Act, of: &str, width: usize) -> Page {
 
 fn answer(model: &Model, (of, asked): (&str, &str), words: Option<&Editor>, width: usize) -> Page {
     let request = model.sessions.get(of).and_then(|known| known.told.session.request.as_ref());
-    // Another request may have taken its place: that one is not what was read.
+    // Another request may have taken its place, which the user has not read.
     let mut lines = match request.filter(|request| request.id == asked) {
         Some(request) => folded(&request.title, width, Role::Strong),
         None => vec![vec![("It does not ask this any more.".to_owned(), Role::Faint)]],
@@ -130,7 +130,7 @@ fn answer(model: &Model, (of, asked): (&str, &str), words: Option<&Editor>, widt
 fn palette_page(model: &Model, field: &Editor, at: usize) -> Page {
     let (texts, _, column) = field.shown();
     let mut lines: Vec<Pieces> = vec![vec![(":".to_owned(), Role::Key), (texts.concat(), Role::Strong)]];
-    // The field stays in sight, and so does what is chosen.
+    // The field stays visible, and so does the selected row.
     let seen = usize::from(model.size.1.saturating_sub(8)).max(1);
     let above = (at + 1).saturating_sub(seen);
     for (index, row) in palette::found(field.text()).into_iter().enumerate().skip(above).take(seen) {

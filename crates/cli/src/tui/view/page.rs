@@ -1,18 +1,18 @@
-//! What is in a box in front of the list: lines, where the cursor is, and the keys that count.
+//! The contents of a box in front of the list: lines, the cursor, and the useful keys.
 
 use super::super::keymap::{Act, Place};
 use super::super::model::Model;
 use super::canvas::Pieces;
 
-/// What is in a box.
+/// The contents of a box.
 pub(super) struct Page {
     pub(super) title: String,
     pub(super) lines: Vec<Pieces>,
-    /// The first line that is shown.
+    /// The first visible line.
     pub(super) top: usize,
-    /// Where the cursor is: line and column.
+    /// The cursor's line and column.
     pub(super) cursor: Option<(usize, usize)>,
-    /// The keys that count.
+    /// The useful keys.
     pub(super) foot: String,
 }
 
@@ -22,7 +22,7 @@ impl Page {
     }
 }
 
-/// The keys of a place, with what they do.
+/// The keys for these actions in a context, with what they do.
 pub(super) fn foot(model: &Model, place: Place, acts: &[(Act, &str)]) -> String {
     let one = |(act, what): &(Act, &str)| format!("{} {what}", model.keymap.word(place, *act));
     acts.iter().map(one).collect::<Vec<_>>().join(" · ")

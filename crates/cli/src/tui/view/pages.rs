@@ -1,4 +1,4 @@
-//! Pages that are read: help, locks, what a purge would do, output that is followed.
+//! Pages to read: help, locks, the preview of a purge, followed output.
 
 use super::super::keymap::{Act, Place, TABLE};
 use super::super::model::{Logs, Model};
@@ -9,7 +9,7 @@ use super::theme::Role;
 use pinfold_api::object::{Lock, Purged};
 use pinfold_terminal::plain;
 
-/// Every key, by the place where it counts.
+/// All keys, by context.
 pub(super) fn help(model: &Model, top: usize) -> Page {
     let places = [
         (Place::List, "in the list"),
@@ -38,7 +38,7 @@ fn reading(model: &Model) -> String {
     foot(model, Place::Page, &[(Act::Down, "down"), (Act::Up, "up"), (Act::Close, "closes")])
 }
 
-/// The locks that are held.
+/// The held locks.
 pub(super) fn locks(model: &Model, locks: Option<&[Lock]>, top: usize) -> Page {
     let mut lines: Vec<Pieces> = Vec::new();
     match locks {
@@ -88,7 +88,7 @@ pub(super) fn purge(model: &Model, preview: Option<&Purged>, top: usize) -> Page
     }
 }
 
-/// Output as it comes; the last lines unless one has scrolled up.
+/// Followed output; the last lines unless the user has scrolled up.
 pub(super) fn logs(model: &Model, logs: &Logs) -> Page {
     let seen = usize::from(model.size.1.saturating_sub(5));
     let end = logs.lines.len().saturating_sub(logs.up);

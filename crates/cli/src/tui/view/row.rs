@@ -1,4 +1,4 @@
-//! One row of the list: what is said of a session, by columns.
+//! One row of the list: the columns of a session.
 
 use super::super::known::Known;
 use super::super::model::Model;
@@ -10,7 +10,7 @@ use crate::output::{below_home, without_state};
 use pinfold_api::object::Session;
 use pinfold_api::word::{Activity, State};
 
-/// How many columns a row has.
+/// The number of columns.
 pub(super) const COLUMNS: usize = 7;
 
 /// The cells of a session, each with its role.
@@ -19,7 +19,7 @@ pub(super) struct Cells {
     pub(super) roles: [Role; COLUMNS],
 }
 
-/// What is said of a session, some steps below the first of its family.
+/// The cells of a session at this depth below the root of its tree.
 pub(super) fn cells(model: &Model, known: &Known, depth: usize) -> Cells {
     let session = &known.told.session;
     let need = model.list.wanted.need(known);
@@ -29,14 +29,14 @@ pub(super) fn cells(model: &Model, known: &Known, depth: usize) -> Cells {
     let cost = known.told.cost.map(|cost| format!("${cost:.2}")).unwrap_or_default();
     let texts =
         [name, activity(model, session), inbox(session), sparkline(known), cost, dir, why(model, known)];
-    // What a terminal would obey takes the room in which it is shown.
+    // Characters that a terminal would obey take the room of their visible form.
     let texts = texts.map(|text| shown(&text));
     let lively = if need == Need::Archived { Role::Faint } else { Role::Plain };
     let roles = [lively, role(need), Role::Faint, Role::Faint, Role::Faint, Role::Faint, lively];
     Cells { texts, roles }
 }
 
-/// How a need looks.
+/// The role for a need.
 pub(super) fn role(need: Need) -> Role {
     match need {
         Need::Asks => Role::Asks,
@@ -49,7 +49,7 @@ pub(super) fn role(need: Need) -> Role {
     }
 }
 
-/// What it does and for how long; of what has ended, when that was.
+/// What a session does and for how long; if it has ended, when.
 pub(super) fn activity(model: &Model, session: &Session) -> String {
     let lives = matches!(
         session.state,
@@ -62,14 +62,14 @@ pub(super) fn activity(model: &Model, session: &Session) -> String {
     let time = if lives {
         since.and_then(|at| age(model, at))
     } else {
-        // The time of day, or the day: the rest is left to the details.
+        // The time of day, or the date; the details show the rest.
         let short = |at: String| at.get(..5).map(str::to_owned).unwrap_or(at);
         session.last_exit.as_ref().map(|exit| short(clock(model, &exit.at)))
     };
     time.map_or_else(|| word.to_owned(), |time| format!("{word} {time}"))
 }
 
-/// Messages that wait or failed.
+/// Messages that wait or have failed.
 fn inbox(session: &Session) -> String {
     let inbox = session.inbox;
     let waits = inbox.queued + inbox.in_flight;
@@ -80,7 +80,7 @@ fn inbox(session: &Session) -> String {
     }
 }
 
-/// The last readings of its memory, against its limit or the largest of them.
+/// The last memory readings, relative to the limit or to the largest of them.
 fn sparkline(known: &Known) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let Some(latest) = known.memory.back() else { return String::new() };
@@ -94,7 +94,7 @@ fn sparkline(known: &Known) -> String {
     format!("{line} {}", pinfold_core::words::size(*latest))
 }
 
-/// What it asks, what was found in it, or why it is as it is.
+/// What it asks, what the search found in it, or why it is in its state.
 fn why(model: &Model, known: &Known) -> String {
     let session = &known.told.session;
     let found = model.list.search.as_ref().and_then(|search| search.found.get(&session.name));

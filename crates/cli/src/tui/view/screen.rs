@@ -1,4 +1,4 @@
-//! The terminal of a session in the pane: its own colours, none of its sequences.
+//! A session's terminal in the pane: with its own colours, without its sequences.
 
 use super::super::model::{Model, Screen};
 use super::canvas::Canvas;

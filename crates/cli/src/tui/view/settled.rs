@@ -1,8 +1,8 @@
-//! Sentences that stay true: `next run in 15 s` was right when it was told. What is said of the clock is turned into a
-//! moment, so that nothing has to be asked or painted again while nothing happens.
+//! Sentences that stay true. `next run in 15 s` was right when it was told; the time span is turned into a
+//! time of day, so that nothing has to be requested or painted again while nothing happens.
 
-/// A sentence with `in` and `for` a time turned into `at` and `since` a moment; `clock` says one, by milliseconds. What
-/// stands between backticks is somebody else's, and stays as it is.
+/// Replaces `in` and `for` a time span by `at` and `since` a time; `clock` formats a time in milliseconds.
+/// Text between backticks is quoted from elsewhere and stays as it is.
 pub(super) fn settled(sentence: &str, told_at: u64, clock: impl Fn(u64) -> String) -> String {
     let own = |(at, part): (usize, &str)| match at % 2 {
         0 => moved(part, told_at, &clock),
@@ -37,7 +37,7 @@ fn moved(sentence: &str, told_at: u64, clock: &impl Fn(u64) -> String) -> String
     words.into_iter().map(put).collect::<Vec<_>>().join(" ")
 }
 
-/// A time at the front of these words: how many they are, its milliseconds, and the sign behind it.
+/// A time span at the front of these words: the number of words, its milliseconds, and the punctuation after it.
 fn time<'a>(words: &[&'a str]) -> Option<(usize, u64, &'a str)> {
     let (first, end) = part(words)?;
     match part(&words[2..]).filter(|_| end.is_empty()) {
@@ -46,7 +46,7 @@ fn time<'a>(words: &[&'a str]) -> Option<(usize, u64, &'a str)> {
     }
 }
 
-/// `15 s`, in milliseconds, and the sign behind it.
+/// `15 s`, in milliseconds, and the punctuation after it.
 fn part<'a>(words: &[&'a str]) -> Option<(u64, &'a str)> {
     let number: f64 = words.first()?.parse().ok()?;
     let unit = words.get(1)?;

@@ -10,7 +10,7 @@ use serde_json::json;
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 const DARK: Theme = Theme { light: false, rich: true };
 
-/// What can be read on a frame.
+/// The text of a frame.
 fn shown(model: &Model) -> String {
     let frame = view(model, DARK);
     let mut lines = text_of(&frame);
@@ -18,7 +18,7 @@ fn shown(model: &Model) -> String {
     lines.join("\n")
 }
 
-/// The same model at each size, in one snapshot each.
+/// One snapshot of the same model for each size.
 fn frames(name: &str, made: impl Fn((u16, u16)) -> Model) {
     for size in SIZES {
         let model = made(size);
@@ -32,7 +32,7 @@ macro_rules! read {
     };
 }
 
-/// The details of the session that is selected.
+/// Gives the selected session its details.
 fn with_details(model: &mut Model) {
     let known = model.selected().unwrap().told.session.clone();
     let exit = |seq: u64, verdict: &str, code: u32| -> Event {

@@ -1,9 +1,10 @@
-//! How things look: a few roles, painted with the 16 colours of the terminal's own theme, so that they are readable on
-//! light and dark ground. Every role also differs by bold, faint or reversed, so nothing is said by colour alone.
+//! How things look: a few roles, painted with the 16 colours of the terminal's own theme, so that they are
+//! readable on light and dark backgrounds. Every role also differs by bold, faint or reversed, so nothing
+//! depends on colour alone.
 
 use ratatui_core::style::{Color, Modifier, Style};
 
-/// What a piece of text is.
+/// What a piece of text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Plain,
@@ -14,19 +15,19 @@ pub(crate) enum Role {
     Good,
     Busy,
     Bad,
-    /// A name of something, or a key.
+    /// A name or a key.
     Key,
-    /// The row that is selected.
+    /// The selected row.
     Selected,
-    /// A bar at the edge.
+    /// A bar at the top or bottom edge.
     Bar,
 }
 
-/// What is painted on.
+/// Which colours to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
     pub(crate) light: bool,
-    /// Whether there are more colours than the theme's own.
+    /// Whether there are more colours than the theme's 16.
     pub(crate) rich: bool,
 }
 

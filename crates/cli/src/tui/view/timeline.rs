@@ -1,4 +1,4 @@
-//! The runs of a session as a line of time: one sign for each end, coloured by its verdict, and the last of them in words.
+//! The runs of a session as a timeline: one sign for each end, coloured by verdict, and the last ones in words.
 
 use super::super::model::{Gathered, Model};
 use super::canvas::Pieces;
@@ -8,7 +8,7 @@ use pinfold_api::object::{Event, LastExit};
 use pinfold_api::word::{EventKind, Verdict};
 use std::time::Duration;
 
-/// So many ends are told in words.
+/// How many ends are told in words.
 const TOLD: usize = 4;
 
 /// How a run ended, in words.
@@ -23,7 +23,7 @@ pub(super) fn told(exit: &LastExit) -> String {
     format!("{} ({how}) after {lived}{line}", exit.verdict)
 }
 
-/// Paints the ends that are among the events.
+/// The run ends found among the events.
 pub(super) fn runs(model: &Model, gathered: &Gathered) -> Vec<Pieces> {
     let ends: Vec<&Event> =
         gathered.events.iter().filter(|event| event.kind == EventKind::RunExited).collect();

@@ -1,11 +1,12 @@
-//! Keys of config.toml. Those of `[policy]`, with types and defaults, are the daemon's; what each is for stands once, in the comments of
-//! `docs/config.md`, and so do the other tables, which the daemon's own test reads.
+//! The keys of config.toml. Those of `[policy]`, with types and defaults, come from the daemon; what each is
+//! for is written once, in the comments of `docs/config.md`, as are the other tables, which the daemon's own
+//! test reads.
 
 use super::{check, made_from};
 use crate::page::root;
 use pinfold_daemon::config::Settings;
 
-/// A table of the block in `docs/config.md`: its head, and each key with its value and comment.
+/// A table of the block in `docs/config.md`: its heading, and each key with its value and comment.
 struct Table {
     head: String,
     about: String,
@@ -45,7 +46,7 @@ fn kind(reads: &str) -> &'static str {
     }
 }
 
-/// A default as it stands in a file.
+/// A default value as it is written in a file.
 fn written(reads: &str, debug: &str) -> String {
     match kind(reads) {
         "duration" => format!("\"{}\"", duration(debug)),

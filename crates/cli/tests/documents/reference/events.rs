@@ -1,4 +1,4 @@
-//! Kinds of events, from the table of the core; the fields of those that decisions lead to, from the store.
+//! The kinds of events, from the core's table; the fields of those that follow from decisions, from the store.
 
 use super::{check, made_from};
 use pinfold_core::decision::{RunExited, TakeoverEnd};
@@ -11,7 +11,7 @@ use pinfold_core::{ConsumerId, EventKind, Exit, MessageId, Record, RunNumber, Ve
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What each kind tells: a new one gets a row here.
+/// What each kind means; a new one gets a row here.
 const MEANINGS: &[(&str, &str)] = &[
     ("session_created", "A session was created."),
     ("run_started", "An agent was started."),
@@ -83,7 +83,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("damaged", "The record of this event is not as it was written."),
 ];
 
-/// One record of each kind that has fields of its own.
+/// One record of each kind that has its own fields.
 fn records() -> Vec<Record> {
     let (run, message, consumer, number) = (RunNumber(1), MessageId(1), ConsumerId(1), RequestNumber(1));
     let (lived, exit) = (Duration::from_secs(1), Exit::Code(1));

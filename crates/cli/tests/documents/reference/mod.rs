@@ -1,5 +1,5 @@
-//! The pages of `docs/reference` are made from the program. A page that is not what would be made now fails;
-//! `REFERENCE=write cargo test -p pinfold --test documents reference` writes it.
+//! The pages of `docs/reference` are generated from the program. An outdated page fails; `REFERENCE=write
+//! cargo test -p pinfold --test documents reference` writes it.
 
 mod config;
 mod events;
@@ -7,7 +7,7 @@ mod verbs;
 
 use crate::page::root;
 
-/// Compares a page with what it has to be, or writes it.
+/// Compares a page with what it should be, or writes it.
 fn check(name: &str, made: &str) {
     let path = root().join("docs/reference").join(name);
     if std::env::var_os("REFERENCE").is_some_and(|value| value == "write") {
@@ -23,7 +23,7 @@ fn check(name: &str, made: &str) {
     );
 }
 
-/// What every such page says about itself.
+/// What every generated page says about itself.
 fn made_from(what: &str) -> String {
     format!(
         "<!-- Made from {what} by crates/cli/tests/documents/reference. Do not edit: CONTRIBUTING.md says how it is written. -->\n\n"

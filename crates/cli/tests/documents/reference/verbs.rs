@@ -1,9 +1,9 @@
-//! Verbs, from the help of the program.
+//! The verbs, from the program's help.
 
 use super::{check, made_from};
 use crate::program::{groups, helps, said};
 
-/// Without the options that every verb has: they stand once at the top of the page.
+/// A verb's help without the options that every verb has, which the page lists once at its top.
 fn own(help: &str) -> String {
     let mut general = false;
     let lines = help.lines().filter(|line| {

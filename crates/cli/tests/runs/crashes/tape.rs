@@ -1,4 +1,5 @@
-//! Whoever dies at a step of a run with a tape, and beside whom: in the end everything is as if nobody had died.
+//! Whichever process dies at a step of a run with a tape, alone or with another, in the end everything is as
+//! if none had died.
 
 use super::{up, world};
 use crate::processes::{self, Held, PATIENCE};
@@ -7,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The steps, and how often each is passed before the interesting time: the first turn begins, runs, and ends. What is committed at
-/// once goes together, so there may be few commits: no more than nine are sure.
+/// The steps, and how often each is passed before the interesting time: the first turn begins, runs, and
+/// ends. Changes committed at once go together, so there may be few commits: no more than nine are certain.
 const POINTS: [&str; 16] = [
     "say.taped",
     "say.half",
@@ -28,17 +29,17 @@ const POINTS: [&str; 16] = [
     "say.sent#2",
 ];
 
-/// Who is killed while a process stands at a step.
+/// Which process is killed while one is stopped at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Daemon,
     Shim,
     Agent,
-    /// Daemon and shim.
+    /// Both daemon and shim.
     Both,
 }
 
-/// Waits until a process of the home stands still; which.
+/// Waits until a process of the home is stopped; returns its pid.
 fn stands(world: &World) -> u32 {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -52,7 +53,7 @@ fn stands(world: &World) -> u32 {
     }
 }
 
-/// Who is killed, by the process table: the daemon may stand still.
+/// The processes to kill, from the process table: the daemon may be stopped.
 fn victims(world: &World, victim: Victim, daemon: u32, stopped: u32) -> Vec<u32> {
     let agent = world.members().remove("a").and_then(|pids| pids.into_iter().min());
     let above = agent.and_then(processes::parent);
@@ -65,7 +66,7 @@ fn victims(world: &World, victim: Victim, daemon: u32, stopped: u32) -> Vec<u32>
     }
 }
 
-/// Plays two messages, the second of which ends the run, and kills whoever is named at a step.
+/// Sends two messages, the second of which ends the run, and kills the victims at a step.
 fn killed_at(point: &str, victim: Victim) {
     let world = world();
     world.with_player("policy.permissions = \"allow\"\npolicy.backoff_initial = \"10ms\"\n");
@@ -109,7 +110,8 @@ fn as_if_nobody_had_died(world: &World, what: &str) {
     world.assert_no_members();
 }
 
-/// The file of a long answer is there before its row is: whoever finds either of them, there is one answer, and it is whole.
+/// The file of a long answer exists before its row does: whichever of them is found, there is one answer, and
+/// it is complete.
 #[test]
 fn a_long_answer_is_whole_when_the_daemon_dies_on_its_way_to_the_disk() {
     for point in pinfold_daemon::crash::OF_ANSWERS.iter().chain(&["commit.before#5", "commit.after#5"]) {

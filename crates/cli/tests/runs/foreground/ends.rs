@@ -1,4 +1,5 @@
-//! How a run in the foreground ends: by a kill, a signal, a limit or a verdict, and always with everything it started.
+//! How a run in the foreground ends: by a kill, a signal, a limit or a verdict, and always together with
+//! everything it started.
 
 use super::{assert_nothing_left, code, configure, goes_on, pid_in, scratch, sh, signal};
 use crate::eater;
@@ -9,7 +10,7 @@ use rustix::process::Signal;
 use std::io::Read;
 use std::process::Stdio;
 
-/// An agent with a grandchild that has left its session; both say who they are.
+/// An agent with a grandchild that has left its session; both print their pids.
 const WITH_GRANDCHILD: &str = "echo agent $$; setsid sh -c 'echo grandchild $$; exec sleep 100000' & \
      while :; do sleep 1000; done";
 
@@ -47,7 +48,7 @@ fn what_outlives_a_kill_of_run_and_shim_ends_before_the_next_run() {
     let (agent, grandchild) = (pid_in(&run, "agent "), pid_in(&run, "grandchild "));
     let shim = held(processes::parent(agent.pid).unwrap());
     let run_itself = held(run.child.id());
-    // The shim first: it would end the tree.
+    // The shim first: otherwise it would end the tree.
     shim.signal(Signal::STOP);
     run_itself.kill();
     run_itself.wait();
@@ -56,7 +57,7 @@ fn what_outlives_a_kill_of_run_and_shim_ends_before_the_next_run() {
     agent.wait();
     drop(run);
     assert_eq!(scratch(&world).len(), 1, "what nobody was left to remove");
-    // A zombie has ended; whoever has to reap it may take its time.
+    // A zombie has ended; its parent may take its time to reap it.
     let state = format!("cut -d' ' -f3 /proc/{}/stat 2>/dev/null || echo gone", grandchild.pid);
     let state = sh(&world, &[], &state).stdout;
     assert!(["gone", "Z", "X"].contains(&state.trim()), "the grandchild lives beside the next run: {state}");

@@ -17,7 +17,7 @@ fn sh(world: &World, options: &[&str], script: &str) -> Answer {
     world.run(&[&["run", "a"], options, &["--", "sh", "-c", script]].concat())
 }
 
-/// A run that goes on, and what it prints.
+/// A run that keeps running, and its output.
 fn goes_on(world: &World, options: &[&str], script: &str) -> Following {
     world.follow(&[&["run", "a"], options, &["--", "sh", "-c", script]].concat())
 }
@@ -48,7 +48,7 @@ fn scratch(world: &World) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Nothing lives, nothing is held, nothing is written.
+/// Checks that nothing lives, nothing is held and nothing was written.
 #[track_caller]
 fn assert_nothing_left(world: &World) {
     assert_eq!(processes::around(&world.root), [].into(), "processes are left");
@@ -87,7 +87,7 @@ fn the_program_has_the_streams_of_the_caller() {
     drop(stdin);
     let answer = child.finished();
     assert_eq!((answer.stdout.as_str(), answer.code), ("first: one\ntwo\nthree", 0));
-    // Nobody reads at first: the program waits, and nothing is lost.
+    // At first nothing reads: the program waits, and no output is lost.
     let mut command = world.command(&["run", "a", "--", "head", "-c", "30000000", "/dev/zero"]);
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
     assert!(!held(child.id()).ends_within(Duration::from_millis(300)));
@@ -152,7 +152,7 @@ fn what_cannot_run_is_refused_before_anything_is_started() {
     configure(&world, "[policy]\n\ncrash_hard_limt = 3\n");
     fails(&["a", "--", "true"], 78, "bad_config", "line 3: there is no key `crash_hard_limt`");
     std::fs::remove_file(world.home.join("config.toml")).unwrap();
-    // A first line that is no program's: found out only by trying.
+    // A first line that names no program: only trying to run it shows that.
     let script = world.path("script");
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -265,7 +265,7 @@ fn a_lock_that_is_lost_in_a_long_wait_is_waited_for() {
     let said = Lines::of(child.stderr.take().unwrap());
     let line = said.next("its wait");
     assert!(line.contains("next run in 3 s"), "{line}");
-    // The locks are free in a wait of more than two seconds.
+    // During a wait of more than two seconds the locks are free.
     let script = "echo held; while ! test -e free; do sleep 0.05; done";
     let holder = world.follow(&["lock", "work", "--wait", "60s", "--", "sh", "-c", script]);
     holder.until("the lock", |line| line == "held");
@@ -336,7 +336,7 @@ fn what_is_typed_at_a_terminal_is_read_and_control_c_stops_gently() {
 #[test]
 fn folders_of_a_user_in_the_home_are_left_alone() {
     let world = World::new();
-    // A directory with files in it does not become a home; a home may come to have some.
+    // A directory with files in it does not become a home, but an existing home may get some.
     assert_eq!(world.run(&["run", "w", "--", "true"]).code, 0);
     let weights = world.home.join("runs/exp1/model.ckpt");
     std::fs::create_dir_all(weights.parent().unwrap()).unwrap();

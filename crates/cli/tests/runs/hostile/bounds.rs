@@ -1,5 +1,5 @@
-//! Long histories, and agents that leave the groups they were put into: nothing grows with what was, and nothing
-//! escapes by moving.
+//! Long histories, and agents that leave the groups they were put into: nothing grows with the past, and
+//! nothing escapes by moving.
 
 use crate::eater;
 use crate::world::{Ends, World, number};
@@ -12,12 +12,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const MIB: u64 = 1 << 20;
-/// What the daemon may ever have, whatever was.
+/// The most memory the daemon may ever use, whatever happened before.
 const MOST: u64 = 64 * MIB;
-/// Rows that become durable together.
+/// How many rows are committed together.
 const AT_ONCE: u64 = 100;
 
-/// A history: so many messages and events, and how long each is.
+/// A history: how many messages and events, and how long each is.
 #[derive(Clone, Copy)]
 struct Past {
     messages: (u64, usize),
@@ -25,7 +25,7 @@ struct Past {
 }
 
 const LONG: Past = Past { messages: (1_000, 16 << 10), events: (1_000, 16 << 10) };
-/// A gigabyte in the file, and not so much that the oldest of it is forgotten.
+/// A gigabyte in the file, but not so much that the oldest of it is pruned.
 const VERY_LONG: Past = Past { messages: (7_600, 64 << 10), events: (29_000, 16 << 10) };
 
 /// A home with a past, whose daemon is down.
@@ -63,7 +63,7 @@ fn send(batch: &mut Batch, id: SessionId, session: &mut Session, n: u64, text: &
     batch.decided(Decided { id, session, decision: &decision, at: now.wall }, &facts);
 }
 
-/// The time: nothing of it is so old that it is forgotten.
+/// The current time: nothing written now is old enough to be pruned.
 fn wall() -> Wall {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Wall(since.as_millis().try_into().unwrap())
@@ -80,14 +80,14 @@ fn event(id: SessionId, n: u64, word: &Value) -> AuditEvent {
     }
 }
 
-/// A figure of a process, in bytes.
+/// A value from a process's status file, in bytes.
 fn figure(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// Three readers of the inbox and three of the events at once, each to its end; what they read is left in files.
+/// Reads the inbox three times and the events three times, all at once and to the end; the output is left in files.
 fn read_six_times(world: &World) {
     let readers: Vec<_> = (0..6)
         .map(|n| {
@@ -147,12 +147,12 @@ fn a_gigabyte_of_history_does_not_have_to_fit_into_memory() {
     assert_bounded(&world_with(VERY_LONG), VERY_LONG, 24 * MIB);
 }
 
-/// Whether a run with a limit gets a group that counts its memory here, which is the one to be left.
+/// Whether a run with a limit gets a group here that counts its memory; that is the one to leave.
 fn counts_memory(world: &World) -> bool {
     world.json(&["status"])["capabilities"]["memory_cgroup"]["available"] == true
 }
 
-/// The files by which a process moves itself out of its groups: to where the test itself is.
+/// The files through which a process moves itself out of its groups, into the test's own.
 fn ways_out() -> String {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
     let memory = own.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
@@ -185,7 +185,7 @@ fn an_agent_that_leaves_its_group_is_drained_all_the_same() {
     assert!(!counts_memory(&world) || !groups.contains("pinfold-"), "it was to leave: {groups}");
 }
 
-/// The group that a session's agent is in, if it is one of a run's.
+/// The control group of a session's agent, if it is that of a run.
 fn group_of(pid: u32) -> Option<PathBuf> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let inside = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -194,7 +194,7 @@ fn group_of(pid: u32) -> Option<PathBuf> {
     Some(Path::new(&mount("cgroup2", "rw")?).join(inside))
 }
 
-/// Where control groups of a kind are.
+/// Where control groups of this kind are mounted.
 fn mount(kind: &str, option: &str) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -202,7 +202,8 @@ fn mount(kind: &str, option: &str) -> Option<String> {
     words.into_iter().find(right).map(|words| words[1].to_owned())
 }
 
-/// Makes groups in its own group and moves into the innermost, as container engines do; then lives until it is told to die.
+/// Makes groups in its own group and moves into the innermost, as container engines do; then lives until it
+/// is told to die.
 const NESTS: &str = "own=$MOUNT$(sed -n 's/^0:://p' /proc/self/cgroup); \
      case $own in */pinfold-*) mkdir -p $own/a/b $own/c && echo $$ >$own/a/b/cgroup.procs;; esac; \
      echo nested; until test -e $ROOT/die-$PINFOLD_FENCE; do sleep 0.02; done";
@@ -230,7 +231,7 @@ fn groups_that_an_agent_makes_in_its_own_cost_no_later_run_its_group_and_never_s
             let session = world.show("nester");
             let group = group_of(number(&session["pid"]));
             groups.push(group.unwrap_or_else(|| panic!("run {run} has no group: {session}")));
-            // Its successor under the same shim, then one under another.
+            // First its successor under the same shim, then one under another.
             if run == 1 {
                 std::fs::write(world.path(&format!("die-{}", session["fence"])), "").unwrap();
             } else {

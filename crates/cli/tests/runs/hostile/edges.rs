@@ -1,5 +1,5 @@
-//! The edges of locks: directories too deep for a record, inode numbers that are used again, locks that come free in
-//! the wrong instant, records that are not written yet.
+//! The edge cases of locks: directories too deep for a record, inode numbers used again, locks that come free
+//! at the wrong moment, records not written yet.
 
 use crate::lines::Lines;
 use crate::processes::{self, lives};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Long enough for every verb here, on the slowest machine.
+/// Long enough for every verb here on the slowest machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A session in `directory` whose shim is killed under a daemon that is killed too, and whose child lives on.
+/// Runs a session in `directory`, then kills both its shim and its daemon; returns its child, which lives on.
 fn survivor_in(world: &World, directory: &Path) -> u32 {
     let script = "setsid sleep 100000 & echo child $!; exec sleep 100000";
     let directory = directory.to_str().unwrap();
@@ -35,7 +35,7 @@ fn nothing_is_granted_beside_a_survivor_below(parts: impl Iterator<Item = String
         directory.strip_prefix(world.path("top")).unwrap().components().take(above).collect::<PathBuf>(),
     );
     let child = survivor_in(&world, &directory);
-    // Whoever has a lock that is shared by directories below knows that there is something to look for only then.
+    // Directories below share this lock; only taking it reveals that there is a survivor to look for.
     let taken = world.within(SOON, &["lock", ancestor.to_str().unwrap(), "--", "true"]);
     assert!(!lives(child) || taken.code == 75, "granted beside {child}: {taken:?}");
 }
@@ -79,7 +79,7 @@ fn a_directory_is_not_busy_because_a_removed_one_had_its_number() {
             assert_eq!(taken.code, 0, "{taken:?}");
         }
     }
-    // The path itself is still its holder's.
+    // The path itself still belongs to its holder.
     std::fs::create_dir(&old).unwrap();
     let again = world.within(SOON, &["lock", old.to_str().unwrap(), "--", "true"]);
     assert_eq!(again.code, 75, "{again:?}");
@@ -90,7 +90,7 @@ fn a_directory_is_not_busy_because_a_removed_one_had_its_number() {
 fn a_busy_lock_is_named_as_people_write_it_before_its_record_is_written() {
     let world = World::new();
     std::fs::create_dir_all(&world.home).unwrap();
-    // The file of a lock is named after the resource alone: one elsewhere tells what it is called.
+    // A lock's file is named after the resource alone, so one elsewhere gives the name.
     let elsewhere = Folder::open(world.path("elsewhere")).unwrap();
     let resource = Resource::Session(SessionName::new("a").unwrap());
     drop(elsewhere.try_acquire(&resource, &Request::default()).unwrap());
@@ -98,7 +98,7 @@ fn a_busy_lock_is_named_as_people_write_it_before_its_record_is_written() {
     let name = files.into_iter().find(|name| name.to_string_lossy().starts_with("s-")).unwrap();
     Folder::open(world.home.join("locks")).unwrap();
     let file = std::fs::File::create(world.home.join("locks").join(name)).unwrap();
-    // As somebody who has got the lock this moment.
+    // Like a process that has just got the lock.
     rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
     let said = finish_within(&mut world.command(&["run", "a", "--", "true"]), SOON);
     assert_eq!(said.code, 75, "{said:?}");

@@ -1,5 +1,5 @@
-//! Whoever is ended by a lock is the one that held it: records of runs that are long gone end nobody, `unlock --kill`
-//! ends the holder that it saw, and every kill is written down.
+//! Only the actual holder of a lock is ended: records of runs that are long gone end no process, `unlock
+//! --kill` ends the holder it saw, and every kill is recorded.
 
 use crate::processes::{self, PATIENCE, lives};
 use crate::world::{Ends, World, held, number};
@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Long enough for every verb here, on the slowest machine.
+/// Long enough for every verb here on the slowest machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, so: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !so() {
@@ -20,7 +20,7 @@ fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// The shim of a session is killed with its agent, as the kernel does when memory is short.
+/// Kills the shim of a session together with its agent, as the kernel does when memory is short.
 fn lose_shim(world: &World, name: &str) {
     let session = world.show(name);
     let (agent, shim) = (number(&session["pid"]), number(&session["shim_pid"]));
@@ -38,7 +38,7 @@ fn folder(world: &World, name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Restarts are to come at once, however short a run was.
+/// Makes restarts immediate, however short a run was.
 fn hasty(world: &World) {
     std::fs::create_dir_all(&world.home).unwrap();
     std::fs::write(world.home.join("config.toml"), "[policy]\nbackoff_initial = \"10ms\"\n").unwrap();
@@ -69,19 +69,19 @@ fn a_directory_made_anew_with_the_inode_of_a_lost_runs_one_ends_nobody() {
     let old = inode(&a);
     world.json(&["new", "s", "--dir", &a, "--", "sleep", "100000"]);
     let session = world.show("s");
-    // The directory is removed and made anew between the loss of the shim and the next run.
+    // The directory is removed and made again between the loss of the shim and the next run.
     world.kill_daemon();
     processes::kill(number(&session["shim_pid"]));
     processes::kill(number(&session["pid"]));
     std::fs::remove_dir(&a).unwrap();
-    // Whoever makes directories now is given the number again, on most file systems.
+    // On most file systems, a directory made now gets the same inode number.
     let twin = (0..200).map(|n| folder(&world, &format!("twin{n}"))).find(|path| inode(path) == old);
     folder(&world, "a");
     world.ok(&["up"]);
     until("the next run", || world.show("s")["state"] == "running");
     let before = world.pid("s");
     let Some(twin) = twin else {
-        // This file system does not use numbers again: then nothing can be mistaken.
+        // This file system does not reuse numbers, so nothing can be mistaken.
         return assert_ne!(inode(&a), old);
     };
     let taken = world.within(SOON, &["lock", &twin, "--", "true"]);
@@ -98,8 +98,8 @@ fn a_record_of_the_version_before_ends_only_what_carries_its_run() {
     let agent = world.pid("s");
     let group = processes::group(agent).expect("this needs control groups: run the tests as root");
     let innocent = held(agent);
-    // As the version before wrote it: a group named after the session alone, and a run that is over. Another run of
-    // the session has a group of that name by now.
+    // As the version before wrote it: a group named after the session alone, and a run that is over. By now
+    // another run of the session has a group of that name.
     let name = group.file_name().unwrap().to_str().unwrap().to_owned();
     let old_name: String = name.chars().take("pinfold-".len() + 16).collect();
     let old = group.with_file_name(old_name);
@@ -137,7 +137,7 @@ fn held_or_gone(child: &mut Child) -> bool {
     ended
 }
 
-/// A child of a `pinfold lock` that was killed on its own lives on: it is ended by its lock only where its run is.
+/// Uses a session: the child of a killed `pinfold lock` lives on, and a grant ends it only where its run is known.
 #[test]
 fn survivors_that_a_grant_ends_are_an_event() {
     let world = World::new();
@@ -203,7 +203,7 @@ fn holder(world: &World, resource: &str) -> Option<u32> {
     lock["holder"]["pid"].as_u64().map(|pid| pid.try_into().unwrap())
 }
 
-/// Whether a process waits in the kernel for a lock: it has a thread for it.
+/// Whether a process waits in the kernel for a lock; it has a thread for that.
 fn waits(pid: u32) -> bool {
     std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1)
 }

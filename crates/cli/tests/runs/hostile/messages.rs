@@ -1,10 +1,10 @@
-//! Agents that say at the wrong time, or half, that they are done; and senders who wait for what cannot come.
+//! Agents that say at the wrong time, or only half, that they are done; and senders that wait for what cannot come.
 
 use crate::world::{Answer, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Far more than a verb takes that has nothing to wait for, far less than for ever.
+/// Far longer than a verb takes that has nothing to wait for, far shorter than forever.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Reads a message as JSON into `$id` and `$text`, without a parser: both are plain words here.
@@ -12,12 +12,12 @@ const READ: &str = "read_message() { IFS= read -r line || exit 0; \
      id=${line#*\\\"id\\\":\\\"}; id=${id%%\\\"*}; text=${line#*\\\"text\\\":\\\"}; text=${text%%\\\"*}; }; ";
 
 impl World {
-    /// A chat that is told the ids of its messages.
+    /// Creates a chat that is told the ids of its messages.
     fn json_chat(&self, name: &str, script: &str) {
         self.new_chat(name, &["--input", "json"], &format!("{READ}{script}"));
     }
 
-    /// Sends a message over HTTP and waits for what becomes of it.
+    /// Sends a message over HTTP and waits for its outcome.
     fn asks(&self, name: &str, text: &str) -> Value {
         let path = format!("/v1/sessions/{name}/messages?wait=20s");
         self.api().post(&path, &json!({ "text": text })).unwrap()
@@ -45,7 +45,7 @@ fn the_end_of_the_output_ends_the_line_that_says_done() {
 #[test]
 fn a_line_that_names_its_message_ends_only_that_turn() {
     let world = World::new();
-    // Every answer but the first is preceded by a late one for the message before.
+    // Every answer but the first comes after a late one for the previous message.
     let script = "while read_message; do test -z \"$last\" || echo \"PINFOLD_DONE $last late\"; \
          echo \"PINFOLD_DONE $id answer to $text\"; last=$id; done";
     world.json_chat("a", script);
@@ -97,7 +97,7 @@ fn a_line_before_any_message_is_logged_and_counts_for_nothing() {
     }
 }
 
-/// The kind of error that a verb with `--json` told.
+/// The kind of error that a verb with `--json` reported.
 fn kind(answer: &Answer) -> String {
     answer.json()["error"]["kind"].as_str().unwrap_or_default().to_owned()
 }

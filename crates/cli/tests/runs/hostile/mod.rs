@@ -1,5 +1,5 @@
-//! The program tried as an enemy of reliability would: peers that do not answer, places that vanish, processes
-//! that cannot be ended, records of runs that are long gone. `./test hostile` runs these.
+//! The program as an enemy of reliability would try it: peers that do not answer, directories that vanish,
+//! processes that cannot be ended, records of runs that are long gone. `./test hostile` runs these.
 
 mod bounds;
 mod edges;

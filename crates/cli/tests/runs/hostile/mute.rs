@@ -1,4 +1,4 @@
-//! Peers that do not run and processes that cannot be ended: every verb has an end, and says who it is.
+//! Stopped peers and processes that cannot be ended: every verb returns, and says which one it waits for.
 
 mod attached;
 mod chains;
@@ -12,17 +12,17 @@ use crate::world::{World, held, number};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// A verb that has an end takes no longer: the grace, two seconds, and plenty for a busy machine.
+/// The longest time for a verb that returns: the grace, two seconds, and plenty for a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Makes a session whose stop has a short grace; its shim's pid.
+/// Creates a session with a short stop grace; returns its shim's pid.
 fn session(world: &World, name: &str, options: &[&str], script: &str) -> u32 {
     let words = [&["new", name, "--stop-grace", "300ms"], options, &["--", "sh", "-c", script]].concat();
     world.ok(&words);
     number(&world.show(name)["shim_pid"])
 }
 
-/// Keeps a process from running until this goes.
+/// Keeps a process stopped until this is dropped.
 struct Stopped(u32);
 
 impl Stopped {
@@ -44,7 +44,7 @@ impl Drop for Stopped {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, so: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !so() {

@@ -1,7 +1,8 @@
-//! Shims of older versions, which are checked in: a daemon of this one starts them, talks to them, and finds them again.
+//! Shims of older versions, checked in as binaries: this version's daemon starts them, talks to them, and
+//! finds them again.
 //!
-//! `tests/fixtures/shims` has one for each version whose frames were others, and says how each was made. They are
-//! programs of x86-64.
+//! `tests/fixtures/shims` has one for each version with different frames, and says how each was made. They
+//! are x86-64 programs.
 #![cfg(target_arch = "x86_64")]
 
 use crate::inbox::PARROT;
@@ -25,7 +26,7 @@ fn known() -> Vec<(String, String)> {
     all
 }
 
-/// A world whose `pinfold` is this version's, and whose `pinfold-shim` is an old one.
+/// A world with this version's `pinfold` and an old `pinfold-shim`.
 fn with_shim_of(commit: &str, sum: &str) -> World {
     let mut world = World::new();
     let bin = world.path("bin");
@@ -55,7 +56,7 @@ fn shim_of(world: &World, name: &str) -> PathBuf {
     std::fs::read_link(format!("/proc/{}/exe", number(&world.show(name)["shim_pid"]))).unwrap()
 }
 
-/// What stays when a daemon goes and another one comes.
+/// The facts that stay the same when one daemon replaces another.
 fn facts(world: &World, name: &str) -> [Value; 4] {
     let session = world.show(name);
     ["pid", "shim_pid", "run", "fence"].map(|field| session[field].clone())
@@ -93,7 +94,7 @@ fn is_served(world: &World) {
     exits_while_no_daemon_lives(world);
 }
 
-/// The shim writes the exit of its agent down, and the daemon that comes later reads it.
+/// The shim records the exit of its agent, and a later daemon reads it.
 fn exits_while_no_daemon_lives(world: &World) {
     let script = format!("{GUARD}echo ready; while test ! -e \"$ROOT/go\"; do sleep 0.01; done; exit 7");
     world.ok(&["new", "job", "--env", "ROOT", "--mode", "once", "--", "sh", "-c", &script]);

@@ -1,4 +1,4 @@
-//! Clients whose process cannot be seen from where daemon and shims are: they are let in where config.toml says so.
+//! Clients whose process daemon and shims cannot see: they are admitted if config.toml says so.
 
 use crate::world::World;
 use std::process::{Command, Stdio};

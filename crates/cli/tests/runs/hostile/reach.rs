@@ -1,4 +1,4 @@
-//! One home is one daemon, found from everywhere, also where its socket was removed.
+//! One home has one daemon, found from everywhere, even if its socket was removed.
 
 use crate::http;
 use crate::processes::{Held, PATIENCE, kill, lives};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Every verb ends within this, whatever its daemon does.
+/// Every verb ends within this time, whatever its daemon does.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The usual home of a user, seen from a login with a runtime folder, or from one without, as cron has.
+/// The usual home of a user, seen from a login with a runtime folder, or from one without, as in cron.
 struct User {
     world: World,
 }
@@ -28,7 +28,7 @@ impl User {
         User { world }
     }
 
-    /// A runtime folder of a login.
+    /// The runtime folder of a login.
     fn runtime(&self, name: &str) -> PathBuf {
         let folder = self.world.path(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -64,7 +64,7 @@ impl User {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_so() {
@@ -73,12 +73,12 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A process whose end was said has ended, or ends in this moment.
+/// Waits for a process that was said to have ended.
 fn has_ended(pid: u32) {
     Held::open(pid).into_iter().for_each(|process| process.wait());
 }
 
-/// A process that is stopped, and goes on when the test is over.
+/// A stopped process, which goes on when the test is over.
 struct Stopped(Held);
 
 impl Stopped {
@@ -133,7 +133,7 @@ fn a_runtime_folder_that_is_gone_for_good_is_replaced_by_the_home_also_for_shims
     let runtime = user.runtime("run");
     user.ok(Some(&runtime), &["new", "a", "--", "sleep", "100000"]);
     let before = user.json(Some(&runtime), &["show", "a"]);
-    // As after the last logout: nobody but root can make the folder again.
+    // As after the last logout: only root can make the folder again.
     std::fs::remove_dir_all(&runtime).unwrap();
     std::fs::write(&runtime, "").unwrap();
     let daemon = user.daemon(None);
@@ -221,7 +221,7 @@ fn a_home_that_says_nothing_or_nonsense_of_its_daemon_is_asked_at_the_usual_plac
     assert_eq!(number(&world.within(LIMIT, &["--json", "status"]).json()["pid"]), daemon);
 }
 
-/// What every verb says of a daemon that does not run.
+/// What every verb says about a daemon that is stopped.
 fn is_mute(answer: &Answer, daemon: u32) {
     assert_eq!(answer.code, 69, "{answer:?}");
     assert!(answer.stderr.contains(&format!("pid {daemon}")), "{answer:?}");
@@ -273,7 +273,7 @@ fn a_daemon_that_is_stopped_while_verbs_wait_for_it_is_noticed() {
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<_> = verbs.iter().map(spawn).collect();
-    // All of them wait for the daemon: each has a connection, and the last one has asked.
+    // All of them wait for the daemon: each has a connection, and the last one has sent its request.
     until("the stop is asked", || world.show("stubborn")["state"] == "stopping");
     until("all are connected", || {
         let connected = |child: &std::process::Child| {
@@ -295,7 +295,7 @@ fn a_daemon_that_is_stopped_while_verbs_wait_for_it_is_noticed() {
 #[test]
 fn a_verb_has_no_deadline_while_its_daemon_gives_signs_of_life() {
     let world = World::new();
-    // Longer than a daemon has to answer a ping.
+    // Longer than a daemon may take to answer a ping.
     world.guarded("stubborn", &["--stop-grace", "6s"], "trap '' TERM; while :; do sleep 0.1; done");
     let answer = world.within(Duration::from_secs(20), &["stop", "stubborn"]);
     assert_eq!(answer.code, 0, "{answer:?}");
@@ -311,7 +311,7 @@ fn a_stopped_daemon_with_a_full_queue_of_connections_is_named_too() {
     let stopped = Stopped::new(daemon);
     let address = SocketAddrUnix::new(world.home.join("pinfold.sock")).unwrap();
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Those that have given up stay in the queue.
+    // Connections that were given up stay in the queue.
     loop {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
         match rustix::net::connect(&socket, &address) {
@@ -352,7 +352,7 @@ fn a_daemon_gives_signs_of_life_while_it_looks_at_what_is_there() {
     until("the shim is found", || world.show("a")["shim_pid"] == shim);
 }
 
-/// A folder that a daemon in the wrong directory would have made.
+/// A folder that a daemon in the wrong directory would make.
 struct Misplaced(PathBuf);
 
 impl Drop for Misplaced {
@@ -376,12 +376,12 @@ fn a_relative_home_is_the_callers() {
     assert!(!misplaced.0.exists() && world.home.join("pinfold.db").exists());
     let status = relative(&["--json", "status"]).json();
     assert_eq!(status["home"], world.home.to_str().unwrap());
-    // The lock folder is the same one too, from here and for the daemon.
+    // The lock folder is the same too, from here and for the daemon.
     assert_eq!(world.run(&["lock", ".", "--", "true"]).code, 75);
     assert_eq!(relative(&["down"]).code, 0);
 }
 
-/// The real binary, for scripts.
+/// The path of the real binary, for scripts.
 fn pinfold(world: &World) -> String {
     world.binary.display().to_string()
 }
@@ -389,7 +389,7 @@ fn pinfold(world: &World) -> String {
 #[test]
 fn an_agent_speaks_to_the_daemon_of_its_own_home() {
     let (user, world) = (User::new(), World::new());
-    // In the usual home there is a session of the same name.
+    // The usual home has a session with the same name.
     user.ok(None, &["new", "x", "--mode", "on-demand", "--", "cat"]);
     user.ok(None, &["stop", "x"]);
     world.ok(&["new", "x", "--mode", "on-demand", "--", "cat"]);
@@ -420,7 +420,7 @@ fn an_agent_is_told_its_home_and_the_lock_folder_that_was_named() {
     assert_eq!(world.printed("a", "locks="), world.path("locks").to_str().unwrap());
 }
 
-/// Runs a script inside a run, when it is told to; what it printed to its file.
+/// Runs a script inside a run, on command; returns what it wrote to its file.
 fn inside(world: &World, script: &str, before: impl FnOnce()) -> String {
     let script = format!(
         "until test -e \"$ROOT/go\"; do sleep 0.05; done; {{ {script}; }} >\"$ROOT/said\" 2>&1; \

@@ -1,5 +1,5 @@
-//! Starts that the system refuses, ends that nobody explained, and requests that a state does not allow: each has
-//! its reason in words, and none is taken for something else.
+//! Starts that the system refuses, ends without an explanation, and requests that a state does not allow:
+//! each has its reason in words, and none is mistaken for something else.
 
 use crate::inbox::PARROT;
 use crate::tty::Tty;
@@ -15,7 +15,7 @@ use std::process::Command;
 const NOBODY: u32 = 65_534;
 
 impl World {
-    /// One request over HTTP: the status and what the body says.
+    /// Makes one HTTP request; returns the status and the body.
     fn http(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let mut stream = UnixStream::connect(self.home.join("pinfold.sock")).unwrap();
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -44,7 +44,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A verb of an ordinary user, whoever runs the test.
+/// Runs a verb as an ordinary user, whichever user runs the test.
 fn as_ordinary(world: &World, words: &[&str]) -> Answer {
     let mut command = world.command(words);
     if is_root() {
@@ -57,7 +57,7 @@ fn as_ordinary(world: &World, words: &[&str]) -> Answer {
 #[test]
 fn a_command_line_that_is_too_long_fails_once_with_its_reason() {
     let world = World::new();
-    // One word of a command may have 128 KiB.
+    // A single argument may have at most 128 KiB.
     let long = "x".repeat(200_000);
     let path = "/v1/sessions";
     world.ok(&["up"]);
@@ -117,7 +117,7 @@ fn folders_that_were_removed_are_made_again_before_a_start() {
     std::fs::remove_dir_all(world.home.join("shims")).unwrap();
     world.ok(&["start", "a"]);
     assert_eq!(world.show("a")["crashes"], 0);
-    // A session with a terminal listens at once.
+    // A session with a terminal starts listening immediately.
     world.ok(&["new", "pty", "--pty", "--mode", "on-demand", "--", "sleep", "100000"]);
     std::fs::remove_dir_all(world.home.join("shims")).unwrap();
     world.ok(&["start", "pty"]);

@@ -1,4 +1,4 @@
-//! A verb on several sessions acts on all of them, at once, and tells of each.
+//! A verb on several sessions acts on all of them at once, and reports each.
 
 use crate::world::World;
 use std::time::Duration;

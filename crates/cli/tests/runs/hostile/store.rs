@@ -1,4 +1,5 @@
-//! Files of a home that are damaged, removed, replaced or too many for the disk: nothing acknowledged is lost in silence.
+//! Files of a home that are damaged, removed, replaced or too many for the disk: nothing acknowledged is lost
+//! silently.
 
 mod backups;
 pub(super) mod disk;

@@ -1,21 +1,21 @@
-//! Tapes at their bounds: lines that are too long, more than may wait to be heard, and a disk that is full. Nothing hangs, the
-//! daemon stays small, and the turn after it works.
+//! Tapes at their limits: lines that are too long, more output than may wait to be read, and a full disk.
+//! Nothing hangs, the daemon stays small, and the next turn works.
 
 use crate::hostile::store::disk::SmallDisk;
 use crate::processes;
 use crate::world::World;
 use serde_json::json;
 
-/// A line may have 32 MiB.
+/// A line may have up to 32 MiB.
 const FITS: u64 = 30_000_000;
 const TOO_LONG: u64 = 34_000_000;
 const FAR_TOO_LONG: u64 = 100_000_000;
-/// So much waits to be heard at most.
+/// The most output that may wait to be read.
 const BOUND: u64 = 64 << 20;
-/// A line in memory, twice while it grows, what it was read from, and the program. Far less than ten of them.
+/// A line in memory, twice while it grows, the buffer it was read from, and the program. Far less than ten lines.
 const MEMORY: u64 = 300 << 20;
 
-/// Bytes of a session's tape.
+/// The size of a session's tape.
 fn taped(world: &World) -> u64 {
     let id = world.show("a")["id"].as_str().unwrap().to_owned();
     taped_in(world, &id)
@@ -26,7 +26,7 @@ fn taped_in(world: &World, id: &str) -> u64 {
     files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// The most memory that a process ever had.
+/// The most memory that a process ever used.
 fn most_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -48,7 +48,7 @@ fn world() -> World {
     world
 }
 
-/// The turn of a message is over, as it should be for a line of such a length; and the next one works.
+/// Checks that the turn of a message has ended as it should for a line of this length, and that the next one works.
 fn is_over(world: &World, id: &str, length: u64) {
     let what = format!("a line of {length} bytes");
     if length <= FITS {

@@ -1,5 +1,5 @@
-//! Other people's text: what a terminal would obey is shown, whatever verb prints it; and the output of a terminal is
-//! read as its screen showed it.
+//! Other people's text: what a terminal would obey is made visible, whichever verb prints it; and the output
+//! of a terminal is shown as its screen showed it.
 
 use crate::teller;
 use crate::tty::Tty;
@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Everything that a name can do to a terminal: colours, a title, the bell, a question, C1, DEL, other lines, another
-/// direction of writing.
+/// Everything that a name can do to a terminal: colours, a title, the bell, a query, C1, DEL, other lines,
+/// another writing direction.
 const HOSTILE: &str = "e\x1b[31m\x1b]0;own\x07\x1b[c\u{9b}6n\u{85}\x7f\r\nforged: yes\t\u{202e}x";
-/// Any verb has said what it has to say within this.
+/// Every verb has printed everything within this time.
 const SOON: Duration = Duration::from_secs(20);
 
-/// What a terminal would obey, or what would pass for a line of ours.
+/// Text that a terminal would obey, or that would pass for a line of ours.
 fn obeyed(text: &str) -> Option<String> {
     let control = |character: char| {
         (character.is_control() && character != '\n')
@@ -28,7 +28,7 @@ fn obeyed(text: &str) -> Option<String> {
     Some(format!("{line:?}"))
 }
 
-/// The home and the directories of a world whose every name is hostile.
+/// A world in which every name is hostile.
 struct Place {
     world: World,
     work: PathBuf,
@@ -45,7 +45,7 @@ impl Place {
         Place { world, work, tried: BTreeSet::new() }
     }
 
-    /// Says the words, plainly and for programs; neither may pass anything on.
+    /// Runs the command with and without `--json`; neither may pass anything on.
     fn try_both(&mut self, words: &[&str]) -> Answer {
         let json = self.try_one(&[&["--json"], words].concat());
         assert!(
@@ -66,7 +66,7 @@ impl Place {
         answer
     }
 
-    /// A lock that is held under a hostile key, for a hostile reason, by a hostile command.
+    /// A lock held under a hostile key, for a hostile reason, by a hostile command.
     fn hold(&self, resource: &str) -> Following {
         let script = "echo held; exec sleep 1000";
         let words = ["lock", resource, "--reason", HOSTILE, "--", "sh", "-c", script, HOSTILE];
@@ -76,12 +76,12 @@ impl Place {
     }
 }
 
-/// The verbs that the program has.
+/// The verbs of the program.
 fn verbs(world: &World) -> BTreeSet<String> {
     verbs_in(&world.ok(&["--help"]).stdout).into_iter().collect()
 }
 
-/// What is tried before a lock is held and while it is: a verb a line, with hostile text wherever one takes any.
+/// What is tried before and while a lock is held: one verb per line, with hostile text wherever it takes any.
 const BEFORE: &str = "up
     new a --dir {work} --tag {bad} -- sh -c {script} {bad}
     new twin --dir {work} -- sleep 1000
@@ -274,7 +274,7 @@ fn nothing_is_passed_on_to_a_terminal_either() {
     }
 }
 
-/// What an agent prints that colours, asks, and rings.
+/// Output with colours, queries and a bell.
 const COLOURFUL: &str =
     r"printf '\033[1;31mred\033[m, \033]0;title\007\033[c\033[6n\033[>0q\033]11;?\007plain\a\tend\n'";
 
@@ -303,7 +303,7 @@ fn an_answer_is_text_on_a_terminal_and_untouched_in_a_pipe() {
     assert_eq!(seen, "red\nand \\u009bmore\n");
 }
 
-/// A session with a terminal on which the script plays; it has printed everything once the file `ready` is there.
+/// A session whose script draws on its terminal; everything is printed once the file `ready` exists.
 fn pty(script: &str) -> World {
     let world = World::new();
     let script = format!("stty -echo; {script}; : >\"$ROOT/ready\"; exec sleep 1000");
@@ -315,7 +315,7 @@ fn pty(script: &str) -> World {
     world
 }
 
-/// The log has everything that was printed before: the shim reads before it answers.
+/// Waits until the log has what was printed before; the shim reads before it answers.
 fn logged(world: &World, wanted: &str) {
     let until = std::time::Instant::now() + SOON;
     while !world.ok(&["--json", "logs", "t"]).stdout.contains(wanted) {
@@ -323,7 +323,7 @@ fn logged(world: &World, wanted: &str) {
     }
 }
 
-/// Progress in one line, a frame that is painted twice, questions, a title.
+/// Progress on one line, a frame painted twice, queries, a title.
 const PAINTS: &str = r"printf 'one\033[c\033[6n\033[>0q\033]11;?\007\n10%%\r50%%\r\033[32m100%%\033[m\n\033]0;title\007';
     printf 'first frame\nstatus: busy\n\033[2A\033[Jsecond frame\nstatus: done\nlast'";
 
@@ -368,7 +368,7 @@ fn a_full_screen_program_is_shown_as_it_stands() {
     assert_eq!(world.ok(&["logs", "t"]).stdout, "before\nmenu\nitem\n");
 }
 
-/// Programs that take `--version` for a word like any other.
+/// Configures a program that takes `--version` for an ordinary argument.
 fn preset(world: &World, script: &str) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(&world.home).unwrap();

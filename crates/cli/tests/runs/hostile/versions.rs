@@ -1,4 +1,4 @@
-//! A home, shims and verbs of the version before, beside those of this one.
+//! A home, shims and verbs of the version before, together with those of this one.
 
 use crate::processes::{self, Held};
 use crate::tty::Tty;
@@ -27,7 +27,7 @@ impl Versions {
         Versions { now: World::new(), before: before() }
     }
 
-    /// A verb of the version before.
+    /// A verb of the version before, as a command.
     fn command(&self, words: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(&self.before);
         let new = self.now.command(words);
@@ -48,7 +48,7 @@ impl Versions {
         answer
     }
 
-    /// The program of the daemon that has the home.
+    /// The program of the home's daemon.
     fn program(&self) -> PathBuf {
         std::fs::read_link(format!("/proc/{}/exe", self.now.daemon_pid())).unwrap()
     }
@@ -57,7 +57,7 @@ impl Versions {
         self.program() == self.now.binary.canonicalize().unwrap()
     }
 
-    /// Makes sessions with verbs of the version before: one that prints, one with a terminal, one that chats.
+    /// Creates sessions with verbs of the version before: one that prints, one with a terminal, one that chats.
     fn inhabit(&self) {
         self.old(&["new", "plain", "--", "sh", "-c", "echo home=$PINFOLD_HOME; exec sleep 100000"]);
         self.old(&["new", "screen", "--pty", "--", "sh", "-c", "echo here I am; exec cat"]);
@@ -70,7 +70,7 @@ impl Versions {
 
 const ALL: [&str; 3] = ["plain", "screen", "chat"];
 
-/// What must not change for anybody when a daemon is replaced.
+/// What must not change when a daemon is replaced.
 fn facts(world: &World) -> Vec<[serde_json::Value; 4]> {
     let of = |name| {
         let session = world.show(name);
@@ -79,7 +79,7 @@ fn facts(world: &World) -> Vec<[serde_json::Value; 4]> {
     ALL.map(of).to_vec()
 }
 
-/// Everything that a daemon of this version does with shims of the version before.
+/// Checks everything that this version's daemon does with shims of the version before.
 fn check_taken_over(versions: &Versions, before: &[[serde_json::Value; 4]]) {
     let world = &versions.now;
     assert!(versions.is_of_this_version());
@@ -90,7 +90,7 @@ fn check_taken_over(versions: &Versions, before: &[[serde_json::Value; 4]]) {
     assert_eq!(world.ok(&["send", "chat", "two", "--wait", "30s"]).stdout.trim(), "two");
     let tty = Tty::start(world.command(&["attach", "screen"]), 24, 80);
     tty.shows("here I am");
-    // A run that this version starts under such a shim is told what this version tells.
+    // A run that this version starts under such a shim gets this version's variables.
     world.ok(&["restart", "plain"]);
     world.wait("plain", "running");
     assert_eq!(world.printed("plain", "home=/"), world.home.to_str().unwrap()[1..]);
@@ -182,7 +182,7 @@ fn an_agent_that_the_version_before_started_is_of_its_own_home_too() {
     let versions = Versions::new();
     versions.old(&["new", "x", "--mode", "on-demand", "--", "cat"]);
     versions.old(&["stop", "x"]);
-    // It is told its socket, and not its home.
+    // The agent is told its socket, but not its home.
     let home = format!("HOME={}", versions.now.path("elsewhere").display());
     let script = format!("unset XDG_STATE_HOME; '{}' send x hello", versions.now.binary.display());
     versions.old(&["new", "agent", "--mode", "once", "--env", &home, "--", "sh", "-c", &script]);

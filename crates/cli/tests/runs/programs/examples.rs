@@ -1,4 +1,4 @@
-//! The examples of docs/http.md, run as they stand there.
+//! Runs the examples of docs/http.md as they stand there.
 
 use crate::http::hold;
 use crate::world::{Answer, World, finish};
@@ -11,7 +11,7 @@ const HELD: &str = "... here the lock is held ...";
 struct Example {
     program: &'static str,
     text: String,
-    /// Runs what `PROBE` says, in the example's own language.
+    /// Runs the command in `PROBE`, in the example's own language.
     probe: &'static str,
 }
 
@@ -30,7 +30,7 @@ fn examples() -> [Example; 2] {
     ]
 }
 
-/// Runs an example; while it holds the lock, a command of the shell.
+/// Runs an example and, while that holds the lock, a shell command.
 fn run(world: &World, example: &Example, text: &str, probe: &str) -> Answer {
     let marked = text.lines().find(|line| line.contains(HELD)).expect("the example shows where it is held");
     let indent: String = marked.chars().take_while(|c| *c == ' ').collect();

@@ -1,5 +1,5 @@
-//! Tests with programs that are not everywhere: editors, pagers, node and Python. `./test programs` runs these, and
-//! installs what is missing; every other test needs only Rust and git.
+//! Tests with programs that are not installed everywhere: editors, pagers, node and Python. `./test programs`
+//! runs these, and installs what is missing; all other tests need only Rust and git.
 
 mod examples;
 mod people;

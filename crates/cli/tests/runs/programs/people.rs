@@ -1,5 +1,5 @@
-//! Where people's verbs come from: terminals of tmux and of editors, ssh, cron, containers. Each asks a real daemon for a
-//! session and is placed as what it is.
+//! Where people's verbs come from: terminals of tmux and of editors, ssh, cron, containers. Each asks a real
+//! daemon for a session and is classified correctly.
 
 use crate::processes::PATIENCE;
 use crate::world::World;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// A home with a daemon, and a script that asks it for the session that it is told.
+/// A home with a daemon, and a script that asks it for a given session.
 struct Place {
     world: World,
     script: PathBuf,
 }
 
-/// Ends what a test started, whatever becomes of the test.
+/// Ends a process when dropped, whatever happens to the test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -47,7 +47,7 @@ impl Place {
         format!("{} {name}", self.script.display())
     }
 
-    /// The code that the script's verb ended with, and what it said.
+    /// The exit code of the script's verb, and its output.
     fn answer(&self, name: &str) -> (String, String) {
         let (code, begun) = (self.world.path(&format!("code-{name}")), Instant::now());
         while !code.exists() {
@@ -83,7 +83,7 @@ fn a_window_of_tmux_is_a_persons() {
 #[test]
 fn a_terminal_of_an_editor_is_a_persons() {
     let place = Place::new();
-    // The library by which VS Code opens its terminals; `./test programs` installs it beside the build.
+    // The library with which VS Code opens its terminals; `./test programs` installs it beside the build.
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../node/node_modules/@lydell/node-pty");
     assert!(library.exists(), "{} is missing: `./test programs` installs it", library.display());
     let script = format!(
@@ -102,7 +102,7 @@ fn a_login_over_ssh_is_a_persons() {
     for key in ["host", "key"] {
         place.run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
     }
-    // Somebody else may take the port before sshd does: then the connection fails, and so does this test.
+    // Another process may take the port before sshd does: then the connection fails, and so does this test.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let settings = format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
@@ -111,7 +111,7 @@ fn a_login_over_ssh_is_a_persons() {
         path("key.pub")
     );
     fs::write(place.world.path("sshd"), settings).unwrap();
-    // Where it drops its privileges to; Debian's own service makes it at every start.
+    // The directory for sshd's privilege separation; Debian's service makes it at every start.
     _ = fs::create_dir("/run/sshd");
     let mut server = Command::new("/usr/sbin/sshd");
     server.args(["-D", "-e", "-f", &path("sshd")]).stdin(Stdio::null());
@@ -128,7 +128,7 @@ fn a_login_over_ssh_is_a_persons() {
     }
 }
 
-/// Waits for the next full minute: only the long mode runs it.
+/// Waits for the next full minute, so only the long mode runs it.
 #[test]
 #[ignore = "waits for up to a minute: `./test --full`"]
 fn a_job_of_cron_is_a_persons() {

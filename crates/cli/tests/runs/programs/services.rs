@@ -1,12 +1,12 @@
-//! The unit under a real systemd of the user's own, in a room where there is nothing else: install, start, a killed daemon,
-//! a restart of the unit. A boot and `loginctl` are not tried: there is no machine to boot here.
+//! The unit under a real user systemd, in a namespace with nothing else in it: install, start, a killed
+//! daemon, a restart of the unit. A boot and `loginctl` are not tested: there is no machine to boot here.
 
 use crate::world::{World, finish_within};
 use std::process::Command;
 use std::time::Duration;
 
-/// The systemd of a user runs only on a machine that systemd has booted, or that looks like one; this room does, to nobody
-/// but what is in it.
+/// A user's systemd runs only on a machine that systemd has booted, or that looks like one; this namespace
+/// does, but only from inside.
 const ROOM: &str = r#"
 set -eu
 mount -t tmpfs none /run
@@ -42,7 +42,7 @@ echo all is well
 
 fn in_room(world: &World) -> Command {
     let mut command = Command::new("unshare");
-    // Whoever is not root is root in the room only.
+    // A user that is not root becomes root in the namespace only.
     let of_root = rustix::process::geteuid().is_root();
     command.arg(if of_root { "-m" } else { "-Urm" }).args(["sh", "-c", ROOM]);
     for (folder, variable) in [("run", "XDG_RUNTIME_DIR"), ("config", "XDG_CONFIG_HOME"), ("user", "HOME")] {

@@ -1,10 +1,10 @@
-//! Completions in the shells themselves, at a terminal where they have to be typed.
+//! Completions in the shells themselves, typed at a terminal where that is needed.
 
 use crate::tty::Tty;
 use crate::world::{World, finish};
 use std::process::Command;
 
-/// A shell that finds our program first, and asks this home.
+/// A shell that finds our program first and uses this home.
 fn shell(world: &World, program: &str) -> Command {
     let usual = world.command(&[]);
     let mut command = Command::new(program);

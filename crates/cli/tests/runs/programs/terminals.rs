@@ -1,4 +1,4 @@
-//! Well-known terminal programs, seen and left and found again through `attach`.
+//! Well-known terminal programs: shown, detached from and joined again through `attach`.
 
 use crate::world::World;
 
@@ -11,7 +11,7 @@ fn a_file_is_edited_with_vim_over_a_detach() {
     first.keys("ihello, wörld\r日本\x1b".as_bytes());
     first.shows("日本");
     first.detach();
-    // The screen that was there before is back, without what the editor had switched on.
+    // The earlier screen is back, without what the editor had switched on.
     first.until("main screen", |screen| !screen.alternate_screen() && !screen.bracketed_paste());
     let mut second = world.attach("vim", &[]);
     second.until("the editor's screen", |screen| {

@@ -1,5 +1,5 @@
-//! Claude Code's own daemon, which keeps sessions in the background and starts one again that was ended: it is named and
-//! waited for, never fought.
+//! Claude Code's own daemon, which keeps sessions in the background and restarts one that was ended: pinfold
+//! names it and waits for it, and never fights it.
 
 use super::stage::{Stage, agents};
 use crate::processes::{self, lives};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A conversation of a session that is stopped, in the hands of the vendor's daemon.
+/// The conversation of a stopped session, now kept by the vendor's daemon.
 struct Kept {
     stage: Stage,
     id: String,
@@ -29,7 +29,7 @@ impl Kept {
         kept
     }
 
-    /// A verb of the vendor's own program.
+    /// Runs the vendor's own program.
     fn by_hand(&self, words: &[&str]) -> Answer {
         let usual = self.stage.command(&[]);
         let mut claude = Command::new(agents().join("bin/claude"));
@@ -47,20 +47,20 @@ impl Kept {
         number(&self.file("daemon.lock").expect("it runs")["pid"])
     }
 
-    /// The process that it keeps, and how often it was started.
+    /// The process that it keeps, and how often that was started.
     fn worker(&self) -> Option<(u32, u64)> {
         let roster = self.file("daemon/roster.json")?;
         let worker = roster["workers"].as_object()?.values().find(|worker| worker["sessionId"] == self.id)?;
         Some((number(worker.get("replPid")?), worker["attempt"].as_u64()?))
     }
 
-    /// Whether its process waits for a message.
+    /// Whether that process waits for a message.
     fn is_idle(&self) -> bool {
         let file = self.worker().and_then(|(pid, _)| self.file(&format!("sessions/{pid}.json")));
         file.is_some_and(|file| file["status"] == "idle")
     }
 
-    /// Nobody gets it, and who has it is named.
+    /// Checks that the conversation is refused, and its keeper named.
     fn is_refused(&self) {
         let daemon = json!(self.daemon());
         let refused = self.stage.run(&["--json", "start", "api"]);
@@ -71,7 +71,7 @@ impl Kept {
         assert!(why.contains(&format!("pid {daemon}")) && why.contains("claude"), "{why}");
     }
 
-    /// The vendor's daemon lets it go: the session goes on by itself, with all that was said.
+    /// Lets the vendor's daemon release it: the session goes on by itself, with everything that was said.
     fn is_let_go(&self, message: &str) {
         assert_eq!(self.stage.comes_to(message, "queued")["state"], "queued");
         let stopped = self.by_hand(&["stop", &self.id[..8]]);
@@ -84,7 +84,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // It leaves by itself a while after its last session; a test that failed left one.
+        // The vendor's daemon leaves by itself some time after its last session; a failed test leaves one.
         self.by_hand(&["daemon", "stop", "--any"]);
     }
 }

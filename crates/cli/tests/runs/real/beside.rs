@@ -1,4 +1,4 @@
-//! Claude Code started by hand beside pinfold, and what its terminal says of itself.
+//! Claude Code started by hand beside pinfold, and what its terminal says about itself.
 
 use super::stage::Stage;
 use crate::tty::Tty;
@@ -97,7 +97,7 @@ fn a_message_waits_for_the_dialog_of_a_claude_on_a_terminal() {
     assert_eq!(stage.comes_to(&message, "queued")["waits_for"], "a dialog: permission prompt");
     assert!(!stage.world.path("work/made").exists());
     tty.shows("Do you want to proceed");
-    // A dialog that has just come takes no keys for a moment; nothing says when it does.
+    // A dialog that has just opened ignores keys for a moment, and nothing shows when that is over.
     stage.world.until("the tool ran", || {
         tty.keys(b"\r");
         std::thread::sleep(Duration::from_millis(300));

@@ -1,4 +1,4 @@
-//! Claude Code by its own protocol.
+//! Claude Code through its own protocol.
 
 use super::stage::Stage;
 
@@ -84,7 +84,7 @@ fn a_clear_that_is_sent_begins_another_conversation_which_is_held_and_resumed() 
     stage.shown("clear as a message");
 }
 
-/// It is asked nothing without a yes; then it answers.
+/// The agent is asked nothing without a yes; with one it answers.
 pub(crate) fn is_checked(stage: &Stage) {
     let name = stage.agent();
     let asked = stage.run(&["agents", "--check", name]);

@@ -1,4 +1,4 @@
-//! Codex by its own protocol: a private app server for each session.
+//! Codex through its own protocol: a private app server for each session.
 
 use super::deaths::bridge_of;
 use super::many::begun;
@@ -9,7 +9,7 @@ use crate::world::{finish, number};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// The app servers that run with the home of this stage, whoever started them.
+/// The app servers that run with this stage's home, whatever started them.
 fn servers(stage: &Stage) -> Vec<u32> {
     let home = stage.text("user");
     let of_stage = |pid: &u32| processes::variable(*pid, "HOME").as_deref() == Some(home.as_str());
@@ -39,7 +39,7 @@ fn a_vendor_session_has_one_writer_in_all_homes_and_by_codex_itself() {
     stage.shown("double resume refused");
 }
 
-/// Codex as its user starts it, up to its end.
+/// Runs Codex to its end, as its user would.
 fn by_hand(stage: &Stage, words: &[&str]) -> crate::world::Answer {
     finish(&mut of_user(stage, words))
 }
@@ -112,8 +112,8 @@ fn the_server_that_all_terminals_share_is_told_of_and_left_alone() {
     stage.shown("beside the shared server");
 }
 
-/// Types a line into a terminal of Codex. It takes an Enter that comes right after other keys for a part of what is pasted: it is
-/// pressed until something comes of it.
+/// Types a line into a Codex terminal. Codex takes an Enter right after other keys for part of a paste, so it
+/// is pressed until it works.
 fn types(tty: &Tty, stage: &Stage, text: &str, came: impl Fn() -> bool) {
     tty.keys(text.as_bytes());
     tty.shows(text);
@@ -124,7 +124,7 @@ fn types(tty: &Tty, stage: &Stage, text: &str, came: impl Fn() -> bool) {
     });
 }
 
-/// Leaves a terminal of Codex, as a person does.
+/// Leaves a Codex terminal, as a person does.
 fn quits(tty: &mut Tty) {
     tty.keys(b"/quit");
     tty.shows("/quit");
@@ -136,7 +136,7 @@ fn quits(tty: &mut Tty) {
     }
 }
 
-/// The run, and what it is known by, is the one that it was before.
+/// Checks that the run and its identity are the same as before.
 #[track_caller]
 fn is_the_same_run(stage: &Stage, before: &Value) -> Value {
     let shown = stage.show();
@@ -160,7 +160,7 @@ fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_a
     tty.shows("reply to one");
     tty.shows("TURN-two HOLD");
     let guest = number(&is_the_same_run(&stage, &before)["guest_pid"]);
-    // The turn goes on, and is seen to, while no daemon lives.
+    // The turn goes on, visibly, while no daemon is alive.
     stage.world.kill_daemon();
     stage.model.let_go();
     tty.shows("reply to two");
@@ -177,7 +177,7 @@ fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_a
     assert_eq!(stage.model.shown_with("five"), ["one", "two", "three", "four", "five"]);
     let once = |turn: &&str| stage.model.times(turn) == 1;
     assert!(["one", "two", "three", "four", "five"].iter().all(once));
-    // Who leaves it finds it again.
+    // A person who detaches finds it again.
     tty.detach();
     assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], guest);
     let mut tty = stage.attach();
@@ -247,7 +247,8 @@ fn a_users_own_terminal_and_the_server_that_it_shares_are_not_disturbed_by_a_sto
     stage.shown("beside the user's own terminal");
 }
 
-/// Starts a session so often, and kills its server, its bridge, its shim or nobody at one of three steps of the start.
+/// Starts a session this many times, and kills its server, bridge, shim or nothing at one of three steps of
+/// the start.
 fn starts_and_kills(rounds: usize) {
     let stage = begun("codex");
     for round in 0..rounds {

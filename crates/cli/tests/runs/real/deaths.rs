@@ -1,5 +1,5 @@
-//! kill -9 of agent, daemon and shim, at every moment of a turn. The judge is the model: it sees each message once, or is told
-//! that it is delivered again.
+//! kill -9 of agent, daemon and shim, at every moment of a turn. The model is the judge: it sees each message
+//! once, or is told that it is delivered again.
 
 use super::gate::Gate;
 use super::gemini::with_a_shell;
@@ -13,7 +13,7 @@ pub(crate) enum Victim {
     Agent,
     Daemon,
     Shim,
-    /// What stands between the shim and an agent that serves a socket.
+    /// The process between the shim and an agent that serves a socket.
     Bridge,
 }
 
@@ -59,7 +59,7 @@ impl Moment {
     }
 }
 
-/// The bridge of an agent: its child, of our own name.
+/// The bridge of an agent: its child with our own name.
 pub(crate) fn bridge_of(agent: u32) -> Option<u32> {
     let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let mut children = processes::children(agent).into_iter();
@@ -73,7 +73,7 @@ fn gated(agent: &'static str) -> (Stage, Gate) {
     let program = stage.world.path("gated").join(agent);
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
     let real = agents().join("bin").join(agent);
-    // Only the first line of standard input would tell; nothing of it may be read here.
+    // Only the first line of stdin would show it; nothing of that may be read here.
     let script =
         format!("#!/bin/sh\n({}) </dev/null >/dev/null\nexec {} \"$@\"\n", gate.wait(), real.display());
     std::fs::write(&program, script).unwrap();
@@ -86,7 +86,7 @@ fn gated(agent: &'static str) -> (Stage, Gate) {
     (stage.with("PATH", Some(&path)), gate)
 }
 
-/// Brings a turn to its moment, has somebody killed there, and lets it go on.
+/// Brings a turn to its moment, kills the victim there, and lets the turn go on.
 fn dies_in(agent: &'static str, victim: Victim, moment: Moment) -> Stage {
     match moment {
         Moment::Handshake => in_the_handshake(agent, victim),
@@ -96,7 +96,7 @@ fn dies_in(agent: &'static str, victim: Victim, moment: Moment) -> Stage {
     }
 }
 
-/// The message is answered once, and the model saw it as often as it may.
+/// Checks that the message is answered once, and that the model saw it this many times.
 fn is_done(stage: &Stage, message: &str, times: usize) {
     assert_eq!(stage.comes_to(message, "done")["answer"], "reply to one");
     assert_eq!(stage.model.times_told("one"), times);
@@ -104,7 +104,7 @@ fn is_done(stage: &Stage, message: &str, times: usize) {
     assert_eq!(stage.model.times_told("two"), 1);
 }
 
-/// How often the model sees a message when somebody dies after it was told.
+/// How often the model sees a message if the victim dies after it was told.
 fn times(victim: Victim) -> usize {
     match victim {
         Victim::Daemon => 1,
@@ -144,7 +144,7 @@ fn in_mid_stream(agent: &'static str, victim: Victim) -> Stage {
     is_done(&stage, &message, times(victim));
     assert_eq!(processes::lives(pid), victim == Victim::Daemon && agent != "gemini");
     if victim == Victim::Agent {
-        // `times_told` has looked for it.
+        // `times_told` has checked it.
         stage.shown("a message that is delivered again says so");
     }
     stage
@@ -199,7 +199,7 @@ pub(crate) fn dies_with(agent: &'static str, victim: Victim, moment: Moment) {
     dies_in(agent, victim, moment).shown(&format!("{} killed {}", victim.word(), moment.word()));
 }
 
-/// The same, with Claude Code.
+/// The same for Claude Code.
 fn dies(victim: Victim, moment: Moment) {
     dies_with("claude", victim, moment);
 }

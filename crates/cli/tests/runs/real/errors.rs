@@ -1,5 +1,5 @@
-//! Errors of the model with Codex, opencode, pi and a bridge of the agent client protocol: the session says why a turn failed, the next
-//! turn works in the same process, and the model saw each message once.
+//! Errors of the model with Codex, opencode, pi and an ACP bridge: the session says why a turn failed, the
+//! next turn works in the same process, and the model saw each message once.
 
 use super::failures::{Fails, each_fails, is_held_and_goes_on};
 use super::many::begun;
@@ -9,7 +9,8 @@ const fn fails(script: &'static str, reason: &'static str, case: &'static str) -
     Fails { script, reason, case }
 }
 
-/// What holds the account of a session instead: how it is brought about, what a person is asked for, and the case that it shows.
+/// An error that holds the session's account instead: how to cause it, what a person is asked for, and the
+/// case it shows.
 type Holds = (&'static str, &'static str, &'static str);
 
 /// All of them, in one process.
@@ -79,7 +80,7 @@ fn the_usage_limit_of_codex_names_its_end() {
     stage.shown("limit with a time");
 }
 
-/// Some say nothing for as long as the vendor says; that is seen.
+/// Some agents stay silent for as long as the vendor says; that is visible.
 fn waits_in_silence(agent: &'static str) -> (Stage, String) {
     let stage = begun(agent);
     stage.says("TURN-one");
@@ -101,7 +102,7 @@ fn a_limit_that_opencode_waits_for_in_silence_can_be_interrupted() {
     stage.shown("limit: waited for in silence, interrupted");
 }
 
-/// It hears no interrupt before its wait is over.
+/// pi hears no interrupt before its wait is over.
 #[test]
 fn a_limit_that_pi_waits_for_in_silence_is_ended_by_a_stop() {
     let (stage, message) = waits_in_silence("pi");
@@ -114,9 +115,9 @@ fn a_limit_that_pi_waits_for_in_silence_is_ended_by_a_stop() {
     assert_eq!(stage.model.times_told("two"), 1);
 }
 
-// What takes long to say so: they try again by themselves first.
+// These take long to report it: they retry by themselves first.
 
-/// Its words for it are those for any error, so the turn fails, and the account is not held.
+/// opencode's words for it are those for any error, so the turn fails and the account is not held.
 #[test]
 #[ignore = "takes long: `./test --full` runs it"]
 fn opencode_gives_up_at_a_limit_without_a_time() {
@@ -130,7 +131,7 @@ fn pi_gives_up_at_a_limit_without_a_time() {
     in_one_process(&Stage::new("pi"), &[], &[("HTTP=429,1", "limit", "limit without a time")]);
 }
 
-/// A conversation that is gone is said to be, and not tried again and again.
+/// A conversation that is gone is reported as such, and not tried again and again.
 fn is_unknown(agent: &'static str, id: &str) {
     let stage = Stage::new(agent);
     stage.new_session_with(&["--vendor-session", id]);

@@ -3,14 +3,14 @@
 use super::model::Model;
 use super::stage::Stage;
 
-/// A failed turn of a session: how it is brought about, what its reason has to say, and the case that it shows.
+/// A failed turn: how to cause it, what its reason must say, and the case it shows.
 pub(crate) struct Fails {
     pub(crate) script: &'static str,
     pub(crate) reason: &'static str,
     pub(crate) case: &'static str,
 }
 
-/// Each of these fails, says why, and leaves a session that works.
+/// Checks that each of these fails, says why, and leaves a session that works.
 #[track_caller]
 pub(crate) fn each_fails(stage: &Stage, all: &[Fails]) {
     for (index, Fails { script, reason, case }) in all.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(crate) fn each_fails(stage: &Stage, all: &[Fails]) {
     }
 }
 
-/// The account is held, the message waits at no cost, and a person lets it go on.
+/// Checks that the account is held, the message waits at no cost, and a person lets it go on.
 #[track_caller]
 pub(crate) fn is_held_and_goes_on(stage: &Stage, script: &str, kind: &str) {
     let message = stage.sends(&format!("TURN-bad {script}"));
@@ -47,7 +47,7 @@ pub(crate) fn is_held_and_goes_on(stage: &Stage, script: &str, kind: &str) {
     assert_eq!(stage.show()["request"], serde_json::Value::Null);
 }
 
-/// Claude Code tries again for minutes unless it is told not to.
+/// Claude Code retries for minutes unless it is told not to.
 fn claude(model: Model) -> Stage {
     Stage::with_model("claude", model).with("CLAUDE_CODE_MAX_RETRIES", Some("1"))
 }
@@ -95,7 +95,8 @@ fn the_usage_limit_of_a_subscription_names_its_end() {
     stage.shown("limit with a time");
 }
 
-/// A model that says nonsense, or breaks off: Claude Code asks again without a stream, so either end is right, and is told.
+/// The model sends nonsense, or breaks off: Claude Code asks again without streaming, so either end is right,
+/// and is told.
 #[test]
 fn claude_goes_on_after_garbage_from_the_model() {
     let stage = claude(Model::start());

@@ -1,11 +1,11 @@
-//! Gemini CLI: a run for each message.
+//! Gemini CLI: one run for each message.
 
 use super::stage::Stage;
 use crate::processes::PATIENCE;
 use crate::tty::Tty;
 use std::time::{Duration, Instant};
 
-/// Gemini CLI that runs its shell without a question.
+/// Gemini CLI with a shell that runs without asking.
 pub(crate) fn with_a_shell() -> Stage {
     let words = |how: &str| {
         format!(
@@ -53,13 +53,12 @@ fn a_stop_in_a_turn_ends_all_of_its_processes() {
     stage.shown("stop in a turn");
 }
 
-/// Types a line. Gemini takes an Enter that comes right after other keys for a part of what is pasted: it is pressed until
-/// something comes of it.
+/// Types a line. Gemini takes an Enter right after other keys for part of a paste, so it is pressed until it works.
 fn types(tty: &mut Tty, text: &str, came: impl FnMut(&mut Tty) -> bool) {
     types_until(tty, text, text, came);
 }
 
-/// The same, where it is shown that the line is understood.
+/// The same, with `shown` as the sign that the line was understood.
 fn types_until(tty: &mut Tty, text: &str, shown: &str, mut came: impl FnMut(&mut Tty) -> bool) {
     tty.shows("Type your message");
     tty.keys(text.as_bytes());
@@ -90,7 +89,7 @@ fn a_person_takes_over_and_the_session_goes_on_where_the_terminal_left() {
     stage.shown("hand-back");
 }
 
-/// Clears the conversation in its terminal. A command that it has not read in yet would be a message.
+/// Clears the conversation in its terminal. A command typed before Gemini has loaded it would be a message.
 fn clears(tty: &mut Tty) {
     types_until(tty, "/clear", "start a new session", |tty| !tty.contents().contains("reply to"));
 }
@@ -102,7 +101,7 @@ fn a_conversation_that_was_begun_in_its_terminal_is_gone_on_with() {
     stage.new_session();
     stage.says("TURN-one");
     let before = stage.show()["vendor_session"].clone();
-    // As wide as most: the line that names the conversation does not fit.
+    // As wide as most terminals: the line that names the conversation does not fit.
     let mut tty = Tty::start(stage.command(&["attach", "api"]), 40, 80);
     tty.shows("reply to one");
     clears(&mut tty);

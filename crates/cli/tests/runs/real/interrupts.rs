@@ -1,4 +1,4 @@
-//! Interrupts, at every moment of a turn: they end the turn, and the next one works.
+//! Interrupts at every moment of a turn: they end the turn, and the next one works.
 
 use super::gate::Gate;
 use super::gemini::with_a_shell;

@@ -1,10 +1,10 @@
-//! kill -9 of daemon, shim and agent at every moment of a turn, with Codex, opencode, pi and a bridge of the agent client protocol.
-//! `deaths.rs` has what happens, and who judges it.
+//! kill -9 of daemon, shim and agent at every moment of a turn, with Codex, opencode, pi and an ACP bridge.
+//! `deaths.rs` says what happens, and checks it.
 
 use super::deaths::{Moment, Victim, dies_with};
 use super::stage::BRIDGE;
 
-/// Cases of an agent: who is killed, and when. What takes long is for `./test --full`.
+/// The cases of an agent: the victim and the moment. Long ones are for `./test --full`.
 macro_rules! kills {
     ($module:ident, $agent:expr, $($(#[$long:meta])? $case:ident: $victim:ident, $moment:ident;)+) => {
         mod $module {
@@ -51,7 +51,7 @@ kills!(opencode, "opencode",
     a_shim_in_a_request: Shim, Request;
 );
 
-// It asks nothing.
+// pi asks for no permissions.
 kills!(pi, "pi",
     #[ignore = "takes long: `./test --full` runs it"]
     a_daemon_in_the_handshake: Daemon, Handshake;

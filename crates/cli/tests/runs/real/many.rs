@@ -1,4 +1,4 @@
-//! Agents that run for many messages, by a protocol that several of them have: the same cases for each.
+//! Agents that run for many messages, through a protocol that several of them share: the same cases for each.
 
 use super::gate::Gate;
 use super::stage::{BRIDGE, Stage};
@@ -67,14 +67,14 @@ pub(crate) fn begun(agent: &'static str) -> Stage {
     stage
 }
 
-/// A message whose reply the model holds back; its id, and the agent that has it.
+/// Sends a message whose reply the model holds back; returns its id and the agent's pid.
 fn held(stage: &Stage) -> (String, u32) {
     let message = stage.sends("TURN-one HOLD");
     stage.model.is_asked("one");
     (message, stage.pid())
 }
 
-/// A message by which a tool makes a file of this name; its id.
+/// Sends a message that makes a tool create this file; returns its id.
 fn runs_a_tool(stage: &Stage, turn: &str, file: &str) -> String {
     let message = stage.sends(&format!("TURN-{turn} RUN=touch {};;", stage.text(file)));
     stage.is_asked();

@@ -1,5 +1,5 @@
-//! Tests with real agents, against a model that plays what a prompt says. `./test agents` runs these, and installs the agents
-//! at the versions of `crates/agents/presets`; every other test does without.
+//! Tests with real agents, against a model that does what the prompt says. `./test agents` runs these, and
+//! installs the agents at the versions of `crates/agents/presets`; all other tests do without them.
 
 mod background;
 mod beside;

@@ -1,5 +1,5 @@
-//! A model on the loopback, in the test's own process: it plays what the newest prompt says (`script.rs`), and remembers all
-//! that it was shown.
+//! A model on the loopback interface, in the test's own process: it does what the newest prompt says
+//! (`script.rs`), and remembers everything it was shown.
 
 use super::openai;
 use super::responses;
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// More than any request of an agent has.
+/// More than any request of an agent.
 const LARGEST: usize = 32 << 20;
 
 /// The model, until the test ends.
@@ -30,9 +30,9 @@ pub(super) struct Room {
 
 #[derive(Default)]
 struct Desk {
-    /// What was asked, in order.
+    /// The requests, in order.
     asked: Vec<Script>,
-    /// How many replies that are held may go on.
+    /// How many held replies may go on.
     let_go: usize,
 }
 
@@ -50,7 +50,7 @@ impl Model {
         model
     }
 
-    /// A model whose port refuses everybody, until it serves there.
+    /// A model whose port refuses all connections, until it serves there.
     pub(crate) fn out_of_reach() -> (Model, OwnedFd) {
         let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         let (inet, stream) = (AddressFamily::INET, SocketType::STREAM);
@@ -60,7 +60,7 @@ impl Model {
         (Model { port: bound.port(), room: Arc::default() }, socket)
     }
 
-    /// Answers whoever asks, from now on.
+    /// Answers all requests from now on.
     pub(crate) fn serve(&self, port: OwnedFd) {
         rustix::net::listen(&port, 64).unwrap();
         let listener = TcpListener::from(port);
@@ -68,7 +68,7 @@ impl Model {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let room = Arc::clone(&serving);
-                // Whoever hangs up in the middle has been stopped.
+                // A client that hangs up in the middle was stopped.
                 std::thread::spawn(move || _ = serve(&stream, &room));
             }
         });
@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// Lets a reply that is held go on, now or when it is.
+    /// Lets a held reply go on, now or as soon as it is held.
     pub(crate) fn let_go(&self) {
         self.room.desk.lock().unwrap().let_go += 1;
         self.room.changed.notify_all();
@@ -97,7 +97,7 @@ impl Model {
         desk.asked.iter().filter(|asked| asked.turn() == turn && asked.is_first()).count()
     }
 
-    /// The turns that were shown with the newest request of one.
+    /// The turns shown with the newest request of a turn.
     pub(crate) fn shown_with(&self, turn: &str) -> Vec<String> {
         let desk = self.room.desk.lock().unwrap();
         let asked = desk.asked.iter().rev().find(|asked| asked.turn() == turn);
@@ -129,7 +129,7 @@ impl Model {
         self.room.desk.lock().unwrap().asked.len()
     }
 
-    /// Waits until the model was asked more often than that.
+    /// Waits until there were more requests than before.
     pub(crate) fn is_asked_again(&self, before: usize) {
         let until = Instant::now() + PATIENCE;
         let mut desk = self.room.desk.lock().unwrap();
@@ -151,7 +151,7 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
         return reply.whole(200, &json!({ "input_tokens": 10, "data": [], "models": [] }));
     }
     if chat && body["tools"].is_null() {
-        // A name for the conversation: no turn.
+        // A request for a title is not a turn.
         return openai::title(&mut reply);
     }
     if body["generationConfig"]["responseMimeType"] == "application/json" {
@@ -162,7 +162,7 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
         && body["tools"].as_array().is_none_or(Vec::is_empty)
         && body.to_string().contains("title")
     {
-        // The bridge of Claude wants a name for the conversation, too.
+        // The Claude bridge asks for a title, too.
         return reply.anthropic(&Script::titled(), room);
     }
     room.desk.lock().unwrap().asked.push(script.clone());
@@ -180,7 +180,7 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     }
 }
 
-/// The path and the body of a request; nothing for one that has none.
+/// The path and the body of a request; `None` if it has no body.
 fn request(stream: &TcpStream) -> io::Result<Option<(String, Value)>> {
     let mut lines = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);
@@ -204,7 +204,7 @@ fn request(stream: &TcpStream) -> io::Result<Option<(String, Value)>> {
     Ok(Some((path, serde_json::from_slice(&body).unwrap_or_default())))
 }
 
-/// An error, in the words of both vendors.
+/// An error, as both vendors word it.
 fn error(refusal: Refusal) -> Value {
     let (kind, status) = match refusal.status {
         401 => ("authentication_error", "UNAUTHENTICATED"),
@@ -222,7 +222,7 @@ fn error(refusal: Refusal) -> Value {
     json!({ "type": "error", "error": error })
 }
 
-/// How a subscription is told that nothing is left of its limit, and when that starts anew.
+/// The headers that tell a subscription that its limit is used up, and when it resets.
 fn limits(seconds: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let at = (now + seconds).to_string();
@@ -238,7 +238,7 @@ fn limits(seconds: u64) -> String {
     unified.map(|(name, value)| format!("anthropic-ratelimit-unified-{name}: {value}\r\n")).concat()
 }
 
-/// How one request is answered.
+/// Writes the answer to one request.
 pub(super) struct Reply<'a> {
     stream: &'a TcpStream,
     google: bool,
@@ -249,7 +249,7 @@ impl Reply<'_> {
         self.with_headers(status, "", value)
     }
 
-    /// An answer with further headers, each with the end of its line.
+    /// An answer with additional headers, each with its line end.
     fn with_headers(&mut self, status: u16, headers: &str, value: &Value) -> io::Result<()> {
         let text = value.to_string();
         let length = text.len();
@@ -266,7 +266,7 @@ impl Reply<'_> {
         self.with_headers(refusal.status, &headers, &error(refusal))
     }
 
-    /// What no agent can read, whatever it asked for.
+    /// Bytes that no agent can read, whatever it asked for.
     fn garbage(&mut self) -> io::Result<()> {
         self.begin()?;
         self.stream.write_all(b"data: {\"type\": \"mess\xff\r\n\r\nnot an event\r\n\r\ndata: [1,\r\n\r\n")
@@ -283,12 +283,12 @@ impl Reply<'_> {
         write!(self.stream, "data: {event}\r\n\r\n")
     }
 
-    /// What comes after the last event, with some.
+    /// The mark that some agents expect after the last event.
     pub(super) fn over(&mut self) -> io::Result<()> {
         write!(self.stream, "data: [DONE]\r\n\r\n")
     }
 
-    /// Waits for the test's word, if the script says so.
+    /// Waits until the test lets it go on, if the script says so.
     pub(super) fn hold(script: &Script, room: &Room) {
         let mut desk = room.desk.lock().unwrap();
         let until = Instant::now() + Duration::from_secs(120);
@@ -300,7 +300,7 @@ impl Reply<'_> {
 
     fn anthropic(&mut self, script: &Script, room: &Room) -> io::Result<()> {
         let usage = json!({ "input_tokens": 11, "output_tokens": 7 });
-        // An agent takes two messages of one id for one.
+        // An agent takes two messages with the same id for one.
         let number = format!("{}_{}", std::process::id(), room.desk.lock().unwrap().asked.len());
         let mut message = json!({
             "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "model", "content": [],
@@ -336,7 +336,7 @@ impl Reply<'_> {
         self.say(&json!({ "type": "message_stop" }))
     }
 
-    /// Has the agent's shell run something.
+    /// Makes the agent's shell run something.
     fn calls(&mut self, call: Call<'_>, number: &str) -> io::Result<()> {
         let mut input = json!({ "command": call.command, "description": "as the prompt says" });
         if call.in_background {
@@ -354,7 +354,7 @@ impl Reply<'_> {
         self.say(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
     }
 
-    /// Gemini asks first which of its models is to answer.
+    /// Gemini first asks which of its models should answer.
     fn route(&mut self) -> io::Result<()> {
         let choice = json!({ "complexity_reasoning": "none", "complexity_score": 1, "reasoning": "none", "model_choice": "flash" });
         let content = json!({ "role": "model", "parts": [{ "text": choice.to_string() }] });
@@ -379,7 +379,7 @@ impl Reply<'_> {
         }
         self.begin()?;
         if script.is_cut() {
-            // The end of the data comes in the middle of an event.
+            // The data ends in the middle of an event.
             return self.stream.write_all(b"data: {\"candidates\": [");
         }
         self.say(&reply)

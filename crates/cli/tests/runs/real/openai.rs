@@ -1,11 +1,11 @@
-//! The replies of the model in the form of OpenAI's chat completions, which opencode and pi ask for.
+//! The model's replies in the form of OpenAI's chat completions, which opencode and pi use.
 
 use super::model::{Reply, Room};
 use super::script::{Call, Script};
 use serde_json::{Value, json};
 use std::io;
 
-/// Streams a title, as opencode asks for one beside the first turn.
+/// Streams a title, which opencode requests along with the first turn.
 pub(super) fn title(reply: &mut Reply<'_>) -> io::Result<()> {
     let choice = json!({ "index": 0, "delta": { "role": "assistant", "content": "a title" }, "finish_reason": "stop" });
     reply.begin()?;

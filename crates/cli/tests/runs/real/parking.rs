@@ -1,4 +1,4 @@
-//! Parking: an agent without need is ended, unless work of its own is under way.
+//! Parking: an agent that is not needed is ended, unless it has work of its own under way.
 
 use super::gate::Gate;
 use super::stage::Stage;
@@ -6,7 +6,7 @@ use super::stage::Stage;
 /// How often another session parks meanwhile.
 const TIMES: usize = 2;
 
-/// Waits until a session has been parked so often.
+/// Waits until a session has been parked this many times.
 fn is_parked(stage: &Stage, name: &str, times: usize) {
     let parked = || stage.world.events_of(name, "run_exited").len() >= times;
     stage.world.until("a session that is parked", || parked().then_some(()));
@@ -24,7 +24,7 @@ fn claude_is_not_parked_while_a_background_task_is_under_way_and_is_after_it() {
     stage.comes_to(&message, "done");
     gate.is_reached(&stage);
     let pid = stage.pid();
-    // One without a task, of the same idle time and idle later, is parked meanwhile, and again.
+    // Another session without a task, with the same idle time and idle later, is parked meanwhile, twice.
     for times in 1..=TIMES {
         stage.ok(&["send", "other", &format!("TURN-other{times}"), "--wait"]);
         is_parked(&stage, "other", times);

@@ -1,4 +1,4 @@
-//! The model as Codex asks it: OpenAI's interface of responses.
+//! The model as Codex uses it: OpenAI's responses API.
 
 use super::script::Script;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(crate) fn is_one(path: &str) -> bool {
     path.ends_with("/responses")
 }
 
-/// Answers with a reply or with a call of the shell; `number` is of this answer alone, `hold` waits for the test's word.
+/// Answers with a reply or a shell call; `number` is unique to this answer, `hold` waits for the test.
 pub(crate) fn answer(
     stream: &TcpStream,
     script: &Script,
@@ -72,7 +72,7 @@ fn replied(to: &mut Events<'_>, id: &str, script: &Script, hold: impl FnOnce()) 
     Ok(message("completed", json!([part(&text)])))
 }
 
-/// A subscription whose limit is reached, and resets after so many seconds.
+/// A subscription whose limit is reached and resets after this many seconds.
 fn limit(mut stream: &TcpStream, seconds: u64) -> io::Result<()> {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds;
     let error = json!({ "type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "pro", "resets_at": at, "resets_in_seconds": seconds });

@@ -1,28 +1,28 @@
-//! What a model is to do, by the words of the newest prompt that it is shown.
+//! What the model should do, by the words of the newest prompt it is shown.
 //!
-//! - `TURN-word`: the reply names it, and a test finds it in what the model was shown later
+//! - `TURN-word`: the reply names it, and a test finds it in what the model is shown later
 //! - `HOLD`: the reply stops after its first words, until the test lets it go on
-//! - `RUN=command;;`: the agent's shell is to run this; then the reply
-//! - `TASK=command;;`: the same, in the background of the agent
-//! - `HTTP=400`: an error of this number instead of a reply; `HTTP=429,30` also says when to try again
-//! - `LIMIT=3600`: the usage limit of a subscription is reached, and starts anew in so many seconds
+//! - `RUN=command;;`: the agent's shell runs this first; then comes the reply
+//! - `TASK=command;;`: the same, in the agent's background
+//! - `HTTP=400`: an error with this status instead of a reply; `HTTP=429,30` also says when to retry
+//! - `LIMIT=3600`: a subscription's usage limit is reached, and resets in this many seconds
 //! - `GARBAGE`: bytes that are not a reply
 //! - `CUT`: the reply breaks off after its first words
 
 use serde_json::Value;
 
-/// What a request shows, and what is to be answered.
+/// What a request shows, and what to answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
-    /// All words `TURN-` that were shown, oldest first.
+    /// All `TURN-` words shown, oldest first.
     pub(crate) turns: Vec<String>,
     /// The newest prompt.
     pub(crate) prompt: String,
-    /// How many results of tools have come since.
+    /// How many tool results came after it.
     results: usize,
-    /// The shell of the agent, if it offers one.
+    /// The agent's shell tool, if it offers one.
     shell: Option<String>,
-    /// The reply is to come piece by piece.
+    /// Whether the reply should be streamed.
     pub(crate) streamed: bool,
 }
 
@@ -30,13 +30,13 @@ pub(crate) struct Script {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
-    /// In seconds.
+    /// Seconds.
     pub(crate) retry_after: Option<u64>,
-    /// The usage limit of a subscription.
+    /// Whether it is a subscription's usage limit.
     pub(crate) is_limit: bool,
 }
 
-/// What the agent's shell is to do.
+/// What the agent's shell should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
     pub(crate) shell: &'a str,
@@ -45,11 +45,11 @@ pub(crate) struct Call<'a> {
 }
 
 const SHELLS: [&str; 5] = ["Bash", "bash", "run_shell_command", "exec_command", "shell_command"];
-/// What agents write around what they add to a prompt.
+/// The tags around what agents add to a prompt.
 const NOISE: [&str; 4] = ["system-reminder", "session_context", "environment_context", "turn_aborted"];
 
 impl Script {
-    /// Reads a request of Anthropic's form, of Google's, or of OpenAI's.
+    /// Reads a request in Anthropic's, Google's or OpenAI's form.
     pub(crate) fn of(body: &Value) -> Script {
         let messages =
             body["messages"].as_array().or(body["contents"].as_array()).or(body["input"].as_array());
@@ -71,19 +71,19 @@ impl Script {
         Script { turns, prompt, results, shell: shell(&body["tools"]), streamed }
     }
 
-    /// What is answered to who asks for a name.
+    /// The answer to a request for a title.
     pub(crate) fn titled() -> Script {
         let (turns, prompt) = (vec!["a title".to_owned()], String::new());
         Script { turns, prompt, results: 0, shell: None, streamed: true }
     }
 
-    /// The newest of the turns.
+    /// The newest turn.
     pub(crate) fn turn(&self) -> &str {
         self.turns.last().map_or("", String::as_str)
     }
 
-    /// Whether nothing but the prompt is new: the first request of a turn. What Claude Code asks by itself, to suggest what a person
-    /// might type next, is none.
+    /// Whether only the prompt is new, which makes it the first request of a turn. Claude Code's own
+    /// requests, which suggest what a person might type next, do not count.
     pub(crate) fn is_first(&self) -> bool {
         self.results == 0 && !self.prompt.starts_with("[SUGGESTION MODE")
     }
@@ -101,17 +101,17 @@ impl Script {
         })
     }
 
-    /// What is not a reply is to be said.
+    /// Whether to send something that is not a reply.
     pub(crate) fn is_garbage(&self) -> bool {
         self.prompt.contains("GARBAGE")
     }
 
-    /// The reply is to break off.
+    /// Whether the reply should break off.
     pub(crate) fn is_cut(&self) -> bool {
         self.prompt.contains("CUT")
     }
 
-    /// After how many seconds the limit resets that is reached.
+    /// In how many seconds the reached limit resets.
     pub(crate) fn limit(&self) -> Option<u64> {
         self.prompt.split_once("LIMIT=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
     }
@@ -120,7 +120,7 @@ impl Script {
         self.prompt.contains("HOLD")
     }
 
-    /// What the agent's shell is to run next.
+    /// What the agent's shell should run next.
     pub(crate) fn call(&self) -> Option<Call<'_>> {
         let mut calls: Vec<(usize, bool)> = Vec::new();
         for (word, in_background) in [("RUN=", false), ("TASK=", true)] {
@@ -139,7 +139,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
     rest[..digits].parse().ok()
 }
 
-/// A message in one text, or in several parts.
+/// The parts of a message, also if it is a single text.
 fn parts(message: &Value) -> Vec<Value> {
     let content = if message["parts"].is_null() { &message["content"] } else { &message["parts"] };
     content.as_array().cloned().unwrap_or_else(|| vec![content.clone()])

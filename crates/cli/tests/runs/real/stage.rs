@@ -1,4 +1,4 @@
-//! A world with a model in it, and a person's home in which a real agent finds everything as after its first start.
+//! A world with a model in it, and a user's home that a real agent finds as after its first start.
 
 use super::model::Model;
 use crate::tty::Tty;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Agents are slow to start, more so several at once.
+/// Agents start slowly, several at once even more so.
 const LIMIT: Duration = Duration::from_secs(90);
-/// An agent that has no preset of its own: any program that speaks the protocol can be named.
+/// An agent without a preset of its own: any program that speaks the protocol can be named.
 pub(crate) const BRIDGE: &str = "claude-agent-acp";
-/// Agents show some letters of it: it is approved by its end.
+/// Agents show a few letters of the key; it is approved by its end.
 const KEY: &str = "sk-not-a-key-for-the-tests-of-pinfold";
 
 pub(crate) struct Stage {
     pub(crate) world: World,
     pub(crate) model: Model,
     agent: &'static str,
-    /// What this test has otherwise than the others.
+    /// The variables that this test changes.
     changed: Vec<(&'static str, Option<String>)>,
 }
 
-/// Where the agents are: `./test agents` says so.
+/// The folder of the agents, which `./test agents` sets.
 pub(crate) fn agents() -> PathBuf {
     std::env::var_os("PINFOLD_TEST_AGENTS")
         .expect("`./test agents` installs the agents, and runs this")
@@ -62,7 +62,7 @@ impl Stage {
         stage
     }
 
-    /// opencode and pi are told in files where their model is.
+    /// opencode and pi read from files where their model is.
     fn configure_open_agents(&self) {
         let user = self.world.path("user");
         std::fs::create_dir_all(user.join(".config/opencode")).unwrap();
@@ -95,13 +95,13 @@ impl Stage {
         self.agent
     }
 
-    /// Has a variable with another value, or without one.
+    /// Changes or removes a variable.
     pub(crate) fn with(mut self, name: &'static str, value: Option<&str>) -> Stage {
         self.changed.push((name, value.map(str::to_owned)));
         self
     }
 
-    /// What the configuration of its home says.
+    /// Writes the configuration of its home.
     pub(crate) fn configured(self, text: &str) -> Stage {
         std::fs::create_dir_all(&self.world.home).unwrap();
         std::fs::write(self.world.home.join("config.toml"), text).unwrap();
@@ -122,7 +122,7 @@ impl Stage {
         }
         std::fs::create_dir_all(folder).unwrap();
         std::fs::write(folder.join("config.toml"), config).unwrap();
-        // It asks before each command if its thread is opened so; its own file cannot say that.
+        // Codex asks before each command only if its thread is opened like this; its own file cannot say so.
         std::fs::create_dir_all(&self.world.home).unwrap();
         let asks = "[agents.codex.thread]\napprovalPolicy = \"untrusted\"\nsandbox = \"workspace-write\"\n";
         std::fs::write(self.world.home.join("config.toml"), asks).unwrap();
@@ -132,7 +132,7 @@ impl Stage {
         self.world.path(name).display().to_string()
     }
 
-    /// A verb of somebody who has the agent, its key, and nothing else of the tester's.
+    /// A verb run by a user who has the agent and its key, and nothing else of the tester's.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let usual = self.world.command(words);
         let mut command = Command::new(&self.world.binary);
@@ -142,7 +142,7 @@ impl Stage {
         let url = format!("http://127.0.0.1:{}", self.model.port);
         command.envs([("PATH", path.as_str()), ("LANG", "C.UTF-8"), ("TERM", "xterm-256color")]);
         command.env("HOME", self.world.path("user")).env("SHELL", "/bin/bash");
-        // Gemini leaves a report of each error there.
+        // Gemini writes a report of each error there.
         command.env("TMPDIR", self.world.path("tmp"));
         command.envs([("ANTHROPIC_BASE_URL", url.as_str()), ("ANTHROPIC_API_KEY", KEY)]);
         command.envs([("GOOGLE_GEMINI_BASE_URL", url.as_str()), ("GEMINI_API_KEY", KEY)]);
@@ -153,7 +153,7 @@ impl Stage {
                 .map(|name| (name, "1")),
         );
         command.envs(["OPENCODE_DISABLE_LSP_DOWNLOAD", "PI_SKIP_VERSION_CHECK"].map(|name| (name, "1")));
-        // The bridge does not begin as root without it.
+        // The bridge does not start as root without it.
         command.env("IS_SANDBOX", "1");
         command.env("NO_PROXY", "127.0.0.1").current_dir(self.world.path("work"));
         for (name, value) in &self.changed {
@@ -176,7 +176,7 @@ impl Stage {
         answer
     }
 
-    /// All that it takes.
+    /// Creates the session with the usual options.
     pub(crate) fn new_session(&self) {
         self.new_session_with(&[]);
     }
@@ -208,18 +208,18 @@ impl Stage {
         crate::world::number(&self.show()["pid"])
     }
 
-    /// A message, and the answer to it.
+    /// Sends a message and returns the answer.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) -> String {
         self.ok(&["send", "api", text, "--wait"]).stdout.trim().to_owned()
     }
 
-    /// A message whose answer is not waited for; its id.
+    /// Sends a message without waiting for the answer; returns its id.
     pub(crate) fn sends(&self, text: &str) -> String {
         self.ok(&["send", "api", text]).stdout.trim().to_owned()
     }
 
-    /// Waits until a message has come to this.
+    /// Waits until a message is in this state.
     pub(crate) fn comes_to(&self, message: &str, state: &str) -> Value {
         self.world.message("api", message, state)
     }
@@ -229,7 +229,7 @@ impl Stage {
         self.world.until("a request", || Some(self.show()["requests"] != 0).filter(|asks| *asks));
     }
 
-    /// Waits until an agent asks that is not this one.
+    /// Waits until an agent other than this one asks.
     pub(crate) fn is_asked_by_another(&self, pid: u32) {
         let asks =
             |session: &Value| session["requests"] != 0 && session["pid"].is_u64() && session["pid"] != pid;
@@ -240,7 +240,7 @@ impl Stage {
         Tty::start(self.command(&["attach", "api"]), 40, 120)
     }
 
-    /// Notes what this agent was shown to do, for the table of the documentation.
+    /// Records what this agent was shown to do, for the table in the documentation.
     pub(crate) fn shown(&self, case: &str) {
         let Some(folder) = std::env::var_os("PINFOLD_TEST_AGENTS_SHOWN") else { return };
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-//! Stops: nothing of an agent outlives one, whatever it ignores. What there is before, meanwhile and afterwards is what the
-//! kernel lists: of pinfold nothing is asked.
+//! Stops: nothing of an agent survives one, whatever it ignores. The kernel's list of processes is the judge,
+//! before, during and after; pinfold is asked nothing.
 
 use super::gemini::with_a_shell;
 use super::stage::{BRIDGE, Stage};
@@ -7,14 +7,14 @@ use crate::processes::{around, children, lives};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Ignores all that can be ignored, in a session of its own; writes down its pid in a file.
+/// Ignores everything that can be ignored, in its own session; writes its pid to a file.
 fn stubborn(file: &str) -> String {
     format!(
         "setsid sh -c 'trap \"\" TERM HUP INT; echo $$ >{file}.new; mv {file}.new {file}; while :; do tail -f /dev/null; done'"
     )
 }
 
-/// An MCP server that answers, and stays when its client has gone; writes down its pid in a file.
+/// An MCP server that answers, and stays when its client is gone; writes its pid to a file.
 fn server(file: &str) -> String {
     let answer = |result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{result}}}\\n");
     let hello = answer(
@@ -33,7 +33,7 @@ fn server(file: &str) -> String {
     )
 }
 
-/// Has an agent start an MCP server; whether it can.
+/// Makes an agent start an MCP server; returns whether it can.
 fn has_server(stage: &Stage, script: &str) -> bool {
     let words = json!({ "command": "/bin/sh", "args": ["-c", script] });
     match stage.agent() {
@@ -57,7 +57,7 @@ fn has_server(stage: &Stage, script: &str) -> bool {
     true
 }
 
-/// Writes an MCP server into a file of an agent's settings.
+/// Writes an MCP server into an agent's settings file.
 fn has_in(stage: &Stage, settings: &str, key: &str, server: &Value) {
     let path = stage.world.path(settings);
     let mut all: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -65,12 +65,12 @@ fn has_in(stage: &Stage, settings: &str, key: &str, server: &Value) {
     std::fs::write(path, all.to_string()).unwrap();
 }
 
-/// A pid that a program has written down. One in a name space of its own is known by another number here.
+/// A pid that a program has written down. A program in its own pid namespace has another number here.
 fn pid_in(stage: &Stage, file: &str) -> u32 {
     stage.world.until(file, || std::fs::read_to_string(file).ok()?.trim().parse().ok())
 }
 
-/// A process with all that it has started, and what that has.
+/// A process with all its descendants.
 fn tree(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut at = 0;
@@ -81,12 +81,12 @@ fn tree(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Stops a session in the middle of a tool, with a server beside it: none of them is left.
+/// Stops a session in the middle of a tool, with a server beside it: none of them survives.
 fn leaves_nothing(stage: &Stage, asks: bool) {
     let (tool, beside) = (stage.text("work/child"), stage.text("work/server"));
     let with_server = has_server(stage, &server(&beside));
     stage.new_session_with(&["--stop-grace", "1s"]);
-    // What is kept for later starts is there after the first one.
+    // What is kept for later starts exists after the first one.
     stage.ok(&["new", "first", "--mode", "once", "--no-dir-lock", "--", "true"]);
     stage.ok(&["wait", "first", "--for", "stopped"]);
     let before = around(&stage.world.root);
@@ -116,7 +116,7 @@ fn leaves_nothing(stage: &Stage, asks: bool) {
     }
 }
 
-/// The words that a process was started with.
+/// The command line of a process.
 fn said_to(pid: u32) -> String {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&words).into_owned()

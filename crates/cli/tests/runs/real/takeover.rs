@@ -33,7 +33,7 @@ fn a_session_begins_in_the_terminal_of_its_vendor_too() {
     stage.new_session();
     let mut tty = stage.attach();
     tty.shows("Claude Code");
-    // With the agent view this moves the conversation into the vendor's daemon.
+    // In the agent view, this moves the conversation into the vendor's daemon.
     tty.keys(b"\x1b[D");
     tty.keys(b"TURN-one\r");
     tty.shows("reply to one");

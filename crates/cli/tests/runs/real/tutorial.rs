@@ -1,4 +1,4 @@
-//! docs/tutorial.md, followed as it is written, with the real Claude Code and the real Codex.
+//! Follows docs/tutorial.md as written, with the real Claude Code and the real Codex.
 
 use super::stage::Stage;
 use crate::world::finish_within;
@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../../../../docs/tutorial.md");
 /// Two agents start, one after the other, several times.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The blocks that say that they are run here.
+/// The blocks marked as run here.
 fn script() -> String {
     let blocks = PAGE.split("real/tutorial.rs runs it in ./test agents -->\n```sh\n").skip(1);
     let blocks: Vec<&str> = blocks.map(|rest| rest.split("```").next().unwrap()).collect();

@@ -1,9 +1,9 @@
-//! What the model gave is what is counted, whatever happens to the agent in between.
+//! The usage counted is what the model reported, whatever happens to the agent in between.
 
 use super::stage::Stage;
 use serde_json::Value;
 
-/// What the model takes and gives for each request.
+/// Input and output tokens of each request.
 const EACH: (u64, u64) = (11, 7);
 
 #[track_caller]
@@ -17,7 +17,7 @@ fn equals_the_models_count(stage: &Stage) {
     assert_eq!(counted(&sums[0]), expected, "{sums}");
 }
 
-/// Turns, a tool, a restart, a death of the daemon and one of the agent's.
+/// Turns, a tool, a restart, a death of the daemon and one of the agent.
 fn over_everything(stage: &Stage) {
     stage.new_session();
     stage.says("TURN-one");

@@ -9,7 +9,7 @@ fn vendor(stage: &Stage) -> String {
     stage.show()["vendor_session"].as_str().unwrap().to_owned()
 }
 
-/// The words for a second session on a conversation.
+/// The command for a second session on a conversation.
 fn second<'a>(stage: &'a Stage, vendor: &'a str, dir: &'a str) -> [&'a str; 8] {
     ["new", "second", "--agent", stage.agent(), "--vendor-session", vendor, "--dir", dir]
 }
@@ -34,7 +34,7 @@ fn claude_is_refused_a_conversation_that_is_held_here_or_in_another_home_and_kee
     stage.shown("double resume refused");
 }
 
-/// What a person says by hand, without pinfold, to the same conversation.
+/// A person continues the same conversation by hand, without pinfold.
 fn by_hand(stage: &Stage, words: &[&str]) {
     let usual = stage.command(&[]);
     let mut command = Command::new(agents().join("bin").join(stage.agent()));
@@ -45,7 +45,7 @@ fn by_hand(stage: &Stage, words: &[&str]) {
     assert_eq!(answer.code, 0, "{answer:?}");
 }
 
-/// A person says something between two runs, in words of the agent that go before the id and after it.
+/// A person says something between two runs; `before` and `after` are the agent's arguments around the id.
 fn keeps_what_was_said_by_hand(stage: &Stage, before: &[&str], after: &[&str]) {
     stage.new_session();
     stage.says("TURN-one");
@@ -93,7 +93,7 @@ fn gemini_is_refused_a_conversation_that_is_held_here_or_in_another_home_and_kee
     stage.shown("double resume refused");
 }
 
-/// Two sessions of one person: two conversations in the vendor's one folder.
+/// Two sessions of one user: two conversations in the vendor's one folder.
 fn two_of_one_home(stage: &Stage) {
     stage.new_session();
     stage.ok(&["new", "other", "--agent", stage.agent(), "--dir", &stage.text("other")]);

@@ -1,4 +1,4 @@
-//! What one agent may use up.
+//! How much one agent may use up.
 
 use crate::http::ask;
 use crate::processes::PATIENCE;
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 const MIB: usize = 1 << 20;
 
-/// A session in whose inbox everything waits.
+/// A stopped session whose inbox keeps everything queued.
 fn stopped(world: &World) {
     world.json(&["new", "s", "--mode", "on-demand", "--", "cat"]);
     world.ok(&["stop", "s"]);
@@ -80,10 +80,10 @@ fn tags_and_environment_have_a_size() {
     assert_eq!(answer.0, 422, "{answer:?}");
 }
 
-/// The variable that says how many holds a process of a run asks for.
+/// The variable that says how many holds a process of a run requests.
 const HOLDS: &str = "BOUNDS_HOLDS";
 
-/// Not a test of its own: what a process of a run does that wants many holds.
+/// Not a test: what a process of a run does that requests many holds.
 #[test]
 fn holds_many() {
     let (Ok(count), Ok(socket)) = (std::env::var(HOLDS), std::env::var("PINFOLD_SOCKET")) else { return };
@@ -111,7 +111,7 @@ fn the_processes_of_a_run_share_its_holds() {
     let world = World::new();
     let exe = std::env::current_exe().unwrap();
     let one = format!("'{}' --exact security::bounds::holds_many --nocapture", exe.display());
-    // The second asks when the first has what it wanted; both hold on until the run ends.
+    // The second process asks when the first has its locks; both hold on until the run ends.
     let script = format!(
         "mkfifo \"$ROOT/wait\"; exec 8<>\"$ROOT/wait\"; {one} <&8 >\"$ROOT/first\" &
          until grep -q granted \"$ROOT/first\"; do sleep 0.05; done; grep granted \"$ROOT/first\"; {one} <&8"
@@ -134,7 +134,7 @@ fn key_files(world: &World) -> Vec<std::path::PathBuf> {
     entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("k-")).collect()
 }
 
-/// Locks a key for a moment, and tells its fence.
+/// Locks a key for a moment, and returns its fence.
 fn fence_of(world: &World, key: &str) -> u64 {
     let said = world.ok(&["lock", key, "--", "sh", "-c", "echo $PINFOLD_FENCE"]);
     said.stdout.trim().parse().unwrap()

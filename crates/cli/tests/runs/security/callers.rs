@@ -1,11 +1,11 @@
-//! Nobody gets more through the API than is theirs.
+//! No caller gets more through the API than it is entitled to.
 
 use super::sandbox::{Tried, wait_for};
 use crate::world::{World, finish};
 use serde_json::json;
 use std::process::Command;
 
-/// What a confined agent tries: everything that would start, change or end a process, and to read others.
+/// What a confined agent tries: everything that would start, change or end a process, and reading others.
 const FORBIDDEN: [(&str, &str); 12] = [
     ("new", "new escaped -- touch escaped"),
     ("set", "set boss --memory 1G"),
@@ -289,7 +289,7 @@ fn an_agent_that_reads_json_is_told_who_sent_a_message() {
     assert_eq!((&heard["text"], &heard["from"]), (&json!("deploy"), &json!("evil")));
 }
 
-/// Ways in which people's shells come about; each runs its words in the background or not, and waits for its end.
+/// Ways in which people's shells are started; each runs its command, in the background or not, and waits for its end.
 const LAUNCHERS: [(&str, &str); 6] = [
     ("a session of its own", "setsid --wait \"$@\""),
     (

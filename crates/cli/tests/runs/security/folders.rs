@@ -1,4 +1,4 @@
-//! Private folders: owner, mode, no link.
+//! Private folders: owner, mode, no links.
 
 use super::{OTHER, snapshot};
 use crate::world::{World, finish};
@@ -18,7 +18,7 @@ fn needs_root() {
     assert!(rustix::process::geteuid().is_root(), "a second user needs root: run the tests as root");
 }
 
-/// A folder of the caller's that is meant for everybody, and a link of another user's to it.
+/// A folder of the caller's that is open to everyone, and another user's link to it.
 fn lure(world: &World) -> std::path::PathBuf {
     needs_root();
     let public = world.path("public");
@@ -106,7 +106,7 @@ fn a_home_that_everybody_could_replace_is_refused() {
     world.ok(&["down"]);
 }
 
-/// A verb where the home is the usual one, and sockets are in the runtime folder of the login.
+/// Runs a verb with the usual home and with sockets in the login's runtime folder.
 fn with_login(world: &World, words: &[&str]) -> crate::world::Answer {
     let mut command = world.command(words);
     command.env("XDG_RUNTIME_DIR", world.path("login")).env("XDG_STATE_HOME", world.path("state"));
@@ -199,7 +199,7 @@ fn a_home_whose_folders_were_opened_to_all_is_closed_again() {
     world.ok(&["down"]);
 }
 
-/// Removes a folder for short names, also when the test fails.
+/// Removes a folder for short names, even if the test fails.
 struct Taken(std::path::PathBuf);
 
 impl Drop for Taken {

@@ -1,4 +1,5 @@
-//! A hint that is a command is the words that were meant, whatever names are in it, and pasting it runs nothing else.
+//! A hint that is a command consists of exactly the intended words, whatever names are in it, and pasting it
+//! runs nothing else.
 
 use crate::lines::Lines;
 use crate::world::{Answer, Ends, World, finish};
@@ -31,7 +32,7 @@ const NAMES: &[&str] = &[
     "größe 日本",
 ];
 
-/// A newline at the end is more than every shell can be told in one word.
+/// A newline at the end cannot be written as one word in every shell.
 const LAST: &str = "last'; touch X; '\n";
 
 struct Place {
@@ -48,7 +49,7 @@ impl Place {
         Place { world, shell }
     }
 
-    /// A directory of a hostile name, as pinfold names it.
+    /// A directory with a hostile name, as pinfold names it.
     fn directory(&self, name: &str) -> String {
         let path = self.world.path("places").join(name);
         std::fs::create_dir_all(&path).unwrap();
@@ -64,7 +65,7 @@ impl Place {
         Hold { child }
     }
 
-    /// The words of a command as a shell reads it.
+    /// The words of a command, as a shell reads them.
     fn words(&self, shell: &str, command: &str) -> Vec<String> {
         let script = format!("printf '%s\\0' {command}");
         let run = Command::new(shell).args(["-c", &script]).current_dir(&self.shell).output().unwrap();
@@ -74,14 +75,14 @@ impl Place {
         text.split_terminator('\0').map(str::to_owned).collect()
     }
 
-    /// What was pasted has run nothing.
+    /// Checks that the pasted text has run nothing.
     fn nothing_ran(&self, what: &str) {
         let made: Vec<_> = std::fs::read_dir(&self.shell).unwrap().collect();
         assert!(made.is_empty(), "{what:?} made {made:?}");
         assert!(!self.world.path("X").exists(), "{what:?} was run");
     }
 
-    /// The hint of an answer has this command, to every shell, and both for people and for programs.
+    /// Checks that the hint of an answer has this command, in every shell, for people and for programs.
     fn hints(&self, words: &[&str], wanted: &[&str]) {
         let (plain, json) = (self.world.run(words), self.world.run(&[&["--json"], words].concat()));
         let hint = json.error()["hint"].as_str().unwrap_or_else(|| panic!("{json:?}")).to_owned();
@@ -112,7 +113,7 @@ fn hint_of(answer: &Answer) -> String {
     hint.unwrap_or_else(|| panic!("no hint in {answer:?}")).to_owned()
 }
 
-/// The commands in a hint: what stands between backticks and begins with the program's name.
+/// The commands in a hint: the texts between backticks that begin with the program's name.
 fn commands(hint: &str) -> impl Iterator<Item = &str> {
     hint.split('`').skip(1).step_by(2).filter(|command| command.starts_with("pinfold "))
 }
@@ -187,7 +188,7 @@ fn a_pasted_hint_does_what_it_says() {
     place.nothing_ran(&command);
 }
 
-/// Every verb that takes a session or a message is given a hostile one.
+/// Every verb that takes a session or a message, to be given a hostile one.
 const WITH_A_NAME: &[&[&str]] = &[
     &["show", "{}"],
     &["why", "{}"],

@@ -1,4 +1,5 @@
-//! A forged lock ends nobody: whoever may mount shows a folder of its own at the path of ours, with records of its choice.
+//! A forged lock ends no process: a user who may mount shows a folder of their own at the path of ours, with
+//! arbitrary records.
 
 use crate::processes::{self, PATIENCE, lives};
 use crate::world::{World, held};
@@ -9,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
-/// A user that the machine need not know.
+/// A user id that the machine need not know.
 const STRANGER: u32 = 12_345;
 
 /// A process that ends with the test, with everything below it.
@@ -48,8 +49,8 @@ fn key_file(folder: &Path) -> Option<PathBuf> {
     files.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("k-")))
 }
 
-/// A process that has nothing to do with the world's lock, and a file with a record that names it, byte for byte as the
-/// one it has written itself in another folder.
+/// A process that has nothing to do with the world's lock, and a file with a record that names it, byte for
+/// byte the one that it wrote itself in another folder.
 fn innocent(world: &World) -> (Ours, PathBuf) {
     let elsewhere = world.path("elsewhere");
     let mut command = world.command(&["lock", "key:deploy", "--", "sleep", "100000"]);
@@ -67,17 +68,17 @@ fn innocent(world: &World) -> (Ours, PathBuf) {
     (innocent, copy)
 }
 
-/// Who wants the world to believe the forged record.
+/// The user who wants the world to believe the forged record.
 #[derive(Debug, Clone, Copy)]
 struct Forger {
     user: u32,
     namespaces: &'static str,
-    /// What is done in the forged folder once the flock is held.
+    /// What to do in the forged folder once the flock is held.
     then: &'static str,
 }
 
 impl Forger {
-    /// Binds the folder of the forged file over the world's lock folder, in namespaces of its own, and takes the flock.
+    /// Binds the forged file's folder over the world's lock folder, in its own namespaces, and takes the flock.
     fn start(self, world: &World, forged: &Path) -> Ours {
         let open =
             |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -100,7 +101,7 @@ impl Forger {
     }
 }
 
-/// Nobody is told that the innocent process holds the lock, and `unlock --kill` spares it and the forger.
+/// Checks that no verb names the innocent process as the holder, and that `unlock --kill` spares it and the forger.
 fn nobody_is_fooled(forger: Forger) {
     let world = World::new();
     world.ok(&["lock", "key:deploy", "--", "true"]);
@@ -135,7 +136,8 @@ fn a_removed_file_of_a_folder_bound_over_ours_fools_nobody() {
     nobody_is_fooled(Forger { user, namespaces: "-Urm", then: "rm \"$2/$3\"" });
 }
 
-/// The real lock is held by a process of ours, while the forged one names the innocent: texts name the real one.
+/// A process of ours holds the real lock while the forged one names the innocent process: the texts name the
+/// real holder.
 #[test]
 fn beside_a_forged_lock_the_real_holder_is_named_and_ended() {
     let world = World::new();
@@ -153,7 +155,8 @@ fn beside_a_forged_lock_the_real_holder_is_named_and_ended() {
     assert!(!spared.ends_within(Duration::from_millis(50)), "the innocent process was ended: {said:?}");
 }
 
-/// Whoever may read a lock file can have its flock. The record there is of the holder before, who lives and has let go.
+/// A process that may read a lock file can take its flock. The record there is of the previous holder, which
+/// lives and has let go.
 #[test]
 fn a_reader_that_takes_the_flock_is_the_holder_and_not_whom_the_record_names() {
     let world = World::new();
@@ -173,7 +176,8 @@ fn a_reader_that_takes_the_flock_is_the_holder_and_not_whom_the_record_names() {
     assert!(!spared.ends_within(Duration::from_millis(50)), "the innocent process was ended: {said:?}");
 }
 
-/// A command under a lock may go on as another user; it keeps the lock, and only its own user or root by hand ends it.
+/// A command under a lock may become another user; it keeps the lock, and only its own user or root can end
+/// it by hand.
 #[test]
 fn unlock_signals_nobody_of_another_user() {
     let world = World::new();

@@ -10,7 +10,7 @@ fn set_mode(path: &Path, bits: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
 }
 
-/// A project as people have it, whose folders are called like ours.
+/// A typical project, with folders named like ours.
 fn project(root: &Path) {
     for folder in ["runs/exp1", "runs/1234-5", "sessions/mon", "locks", "shims", ".git"] {
         std::fs::create_dir_all(root.join(folder)).unwrap();
@@ -45,7 +45,7 @@ fn a_project_is_refused_as_home_and_nothing_in_it_changes() {
     }
 }
 
-/// A file as it would be if its daemon had run on another machine.
+/// The contents of a file as if its daemon had run on another machine.
 fn of_another_boot(file: &Path) -> Vec<u8> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let (boot, other) = (boot.trim().as_bytes(), b"00000000-0000-4000-8000-000000000000");
@@ -56,7 +56,7 @@ fn of_another_boot(file: &Path) -> Vec<u8> {
     bytes
 }
 
-/// A home as a repository brings it along: a database with a session that is always on.
+/// A home that comes with a repository: a database with a session that always runs.
 fn cloned(world: &World, session: &str) -> std::path::PathBuf {
     world.ok(&["new", "evil", "--mode", "always", "--", "sh", "-c", session]);
     world.ok(&["down"]);
@@ -101,7 +101,7 @@ fn a_marker_that_came_along_is_not_believed() {
     std::fs::copy(world.home.join(".pinfold-home"), clone.join(".pinfold-home")).unwrap();
     let unknown = |name: &str| {
         let mut command = world.command(&["--home", "clone/.pinfold", "--no-start", "ls"]);
-        // Another user of another machine, to whom this home says nothing.
+        // Another user of another machine, who does not know this home.
         finish(command.env("XDG_STATE_HOME", world.path(name))).code
     };
     assert_eq!(unknown("elsewhere"), 78);
@@ -179,7 +179,7 @@ fn a_home_of_the_version_before_is_known_in_the_usual_place_and_where_its_daemon
         assert_eq!(answer.code, 0, "{words:?} of the version before: {answer:?}");
     };
     old(&world, &["up"]);
-    // Nothing but the living daemon tells that it was made here.
+    // Only the living daemon shows that it was made here.
     std::fs::remove_dir_all(world.home.join("locks")).unwrap();
     world.ok(&["ls"]);
     world.ok(&["down"]);

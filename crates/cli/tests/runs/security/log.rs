@@ -1,4 +1,4 @@
-//! The daemon's log: everything that it can tell, and no secret among it.
+//! The daemon's log: everything it can tell, and no secret among it.
 
 use crate::security::secrets::{NOWHERE, files_with};
 use crate::world::{World, finish};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const IN_COMMAND: &str = "--token=swordfish-swordfish";
 const IN_VALUE: &str = "open-sesame-open-sesame";
 
-/// Where it is kept on purpose: the database has the command, a private file the value, and the record of a lock names
-/// its holder by its command line.
+/// Whether a secret is kept in this file on purpose: the database has the command, a private file the value,
+/// and a lock's record names its holder by its command line.
 fn is_kept_on_purpose(home: &Path, file: &Path, secret: &str) -> bool {
     let places: &[&str] = if secret == IN_VALUE { &["env-values/"] } else { &["pinfold.db", "locks/"] };
     let below = file.strip_prefix(home).unwrap().to_str().unwrap();
@@ -20,7 +20,7 @@ fn told(world: &World, secret: &str) -> Vec<PathBuf> {
     found.filter(|file| !is_kept_on_purpose(&world.home, file, secret)).collect()
 }
 
-/// A session with secrets that crashes, is started again, is given a message, changed, refused and removed.
+/// A session with secrets that crashes, is restarted, gets a message, is changed, refused and removed.
 fn live(world: &World) {
     let value = format!("TOKEN={IN_VALUE}");
     let agent = "read line; exit 3";
@@ -54,7 +54,7 @@ fn no_command_line_and_no_value_is_logged_at_any_level() {
     assert_eq!(told(&world, IN_VALUE), NOWHERE);
 }
 
-/// A daemon whose file and environment say how much is logged, after a session has run.
+/// The log of a daemon after a session has run, with this level in its configuration and environment.
 fn logged(level: &str, environment: &str) -> String {
     let world = World::new();
     std::fs::create_dir_all(&world.home).unwrap();

@@ -1,5 +1,6 @@
-//! The program tried by who wants more than is theirs: another user, an agent that is confined or was talked into
-//! something, a repository with a prepared home, a name that is a command. `./test security` runs these.
+//! Attacks by callers who want more than they are entitled to: another user, an agent that is confined or was
+//! talked into something, a repository with a prepared home, a name that is a command. `./test security` runs
+//! these.
 
 mod bounds;
 mod callers;
@@ -20,10 +21,10 @@ mod zoo;
 
 use rustix::process::{Gid, Uid};
 
-/// A user without an entry anywhere.
+/// A user id that is registered nowhere.
 const OTHER: u32 = 54_321;
 
-/// Does something as another user: in a thread, since who a thread is can be changed for it alone.
+/// Does something as another user, in a thread, since the user of a single thread can be changed.
 fn as_another<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     assert!(rustix::process::geteuid().is_root(), "a second user needs root: run the tests as root");
     let life = move || {

@@ -1,4 +1,4 @@
-//! Only senders of the tree are believed: anybody can find out the name of a notify socket.
+//! Only senders of the run's tree are believed: any process can find out the name of a notify socket.
 
 use crate::processes::{self, PATIENCE};
 use crate::teller;
@@ -9,10 +9,10 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Waits for a file and does then what its words say.
+/// Waits for a file, and then goes on with the rest of the script.
 const WAITS: &str = "echo ready; until test -e \"$ROOT/go\"; do sleep 0.02; done; ";
 
-/// A session of one run that waits for [`go`].
+/// Starts a session of one run that waits for the file `go`; returns its notify socket.
 fn waiting(world: &World, then: &str) -> String {
     let script = format!("{WAITS}{then}");
     let says = teller::says("READY=1\nX_PINFOLD_EXIT=drained");
@@ -22,7 +22,7 @@ fn waiting(world: &World, then: &str) -> String {
     processes::variable(world.pid("s"), "NOTIFY_SOCKET").unwrap()
 }
 
-/// Lets the agent go on, and tells how its run was judged.
+/// Lets the agent go on, and returns the verdict on its run.
 fn verdict(world: &World) -> String {
     std::fs::write(world.path("go"), "").unwrap();
     world.wait("s", "stopped,failed");
@@ -31,7 +31,7 @@ fn verdict(world: &World) -> String {
     ends[0]["verdict"].as_str().unwrap().to_owned()
 }
 
-/// The words that say something, for a shell.
+/// The shell command that sends a notice.
 fn tell() -> String {
     teller::words().iter().map(|word| format!("'{word}' ")).collect::<String>()
 }
@@ -63,7 +63,8 @@ fn the_last_word_of_an_agent_counts() {
     assert_eq!(verdict(&world), "drained");
 }
 
-/// A helper of the agent that ends at once was reaped by the agent: only the group in which it ended tells whose it was.
+/// A helper of the agent that ends at once is reaped by the agent: only the group in which it ended shows
+/// whose it was.
 #[test]
 fn a_helper_that_has_ended_counts_where_the_kernel_tells_whose_it_was() {
     let world = World::new();
@@ -80,18 +81,18 @@ fn a_helper_that_has_ended_counts_where_the_kernel_tells_whose_it_was() {
     shim.signal(Signal::CONT);
     let expected = if grouped && tells_of_the_dead() { "drained" } else { "clean" };
     let verdict = verdict(&world);
-    // An older kernel may have been quick enough to be asked while the helper lived.
+    // With an older kernel, the shim may have been quick enough to ask while the helper lived.
     assert!(verdict == expected || verdict == "drained", "{verdict}");
 }
 
-/// Whether the kernel names senders that were reaped (Linux 6.17).
+/// Whether the kernel identifies senders that were reaped (Linux 6.17).
 fn tells_of_the_dead() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(['.', '-']).filter_map(|word| word.parse::<u32>().ok());
     (numbers.next(), numbers.next()) >= (Some(6), Some(17))
 }
 
-/// A sender outside of the shim's pid namespace has no number there. The kernel says 0.
+/// A sender outside of the shim's pid namespace has no pid there. The kernel says 0.
 #[test]
 fn a_sender_that_the_shim_cannot_see_decides_nothing() {
     let world = World::new();
@@ -130,7 +131,7 @@ fn a_flood_of_strangers_is_read_slowly_and_the_agent_is_heard_after_it() {
             Err(_) => std::thread::yield_now(),
         }
     }
-    // 64 are read in a tenth of a second, and the rest waits in the kernel until it takes no more.
+    // 64 are read in a tenth of a second; the rest wait in the kernel until its queue is full.
     let queue = std::fs::read_to_string("/proc/sys/net/unix/max_dgram_qlen").unwrap();
     let most = 64 * (begun.elapsed().as_millis() / 100 + 2) + queue.trim().parse::<u128>().unwrap() + 1;
     assert!(taken <= most, "{taken} messages of a stranger were taken, {most} are enough");

@@ -1,4 +1,4 @@
-//! Another user at every socket, and another user who answers.
+//! Another user who connects to every socket, and another user who answers.
 
 use super::{OTHER, as_another};
 use crate::world::World;
@@ -13,7 +13,7 @@ fn open_to_all(path: &Path, bits: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
 }
 
-/// A daemon whose home and socket everybody can reach, as after a restore or in a container's volume.
+/// A daemon whose home and socket everyone can reach, as after a restore or in a container's volume.
 fn opened() -> World {
     let world = World::new();
     world.ok(&["up"]);
@@ -50,7 +50,7 @@ fn another_user_who_reaches_the_api_socket_is_not_answered() {
     world.ok(&["down"]);
 }
 
-/// Another user listens at a path; whatever is said there is told. The file looks like the caller's own.
+/// Another user listens at a path and passes on what is sent there. The file looks like the caller's own.
 fn impostor(world: &World, path: &Path) -> Receiver<Vec<u8>> {
     let hall = world.path("hall");
     std::fs::create_dir(&hall).unwrap();

@@ -8,11 +8,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The variable that makes this program one that confines itself, and the one with what it runs then.
+/// The variable that makes this program confine itself, and the one with the command it runs then.
 const ROLE: &str = "SANDBOX_ROLE";
 const THEN: &str = "SANDBOX_THEN";
 
-/// Not a test of its own: confines itself, and runs what it is told.
+/// Not a test: confines itself, and runs a command.
 #[test]
 fn confines_itself() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -27,7 +27,7 @@ fn confines_itself() {
     panic!("{error}");
 }
 
-/// A filter that allows everything: that there is one is what counts.
+/// Installs a filter that allows everything: what counts is that there is one.
 fn filter_nothing() {
     const ALLOW: u32 = 0x7fff_0000;
     let mut program = [libc::sock_filter { code: 6, jt: 0, jf: 0, k: ALLOW }];
@@ -37,7 +37,7 @@ fn filter_nothing() {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Landlock: nothing may be written, anywhere. Connecting to a socket stays possible.
+/// Landlock: forbids writing anywhere. Connecting to a socket stays possible.
 fn write_nowhere() {
     const WRITE_FILE: u64 = 1 << 1;
     let handled = WRITE_FILE;
@@ -49,7 +49,7 @@ fn write_nowhere() {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// What one attempt came to.
+/// The outcome of one attempt.
 #[derive(Debug)]
 pub(super) struct Tried {
     pub(super) code: i32,
@@ -57,14 +57,14 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Refused as not permitted, by a sentence that has these words.
+    /// Checks that it was refused as not permitted, with these words.
     #[track_caller]
     pub(super) fn is_refused(&self, words: &str) {
         assert!(self.code == 77 && self.said.contains(words), "{self:?}");
     }
 }
 
-/// A shell script that runs a program in a sandbox; `$@` are its words.
+/// A shell script that runs a command in a sandbox; `$@` is the command.
 pub(super) fn entering(sandbox: &str) -> String {
     match sandbox {
         "" => "\"$@\"".to_owned(),
@@ -76,13 +76,13 @@ pub(super) fn entering(sandbox: &str) -> String {
         role => {
             let own = std::env::current_exe().unwrap().display().to_string();
             let test = "security::sandbox::confines_itself";
-            // The words reach the program through its shell: they have no quotes in them.
+            // The words pass through a shell: they have no quotes in them.
             format!("{ROLE}={role} {THEN}=\"exec $*\" {own} --exact {test} --nocapture")
         }
     }
 }
 
-/// Looks again and again until there is something.
+/// Polls until `look` finds something.
 #[track_caller]
 pub(super) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
@@ -96,7 +96,7 @@ pub(super) fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
 }
 
 impl World {
-    /// Has an agent of a session try verbs, each with a name, in a sandbox; what came of them.
+    /// Makes a session's agent try named verbs in a sandbox; returns their outcomes.
     pub(super) fn try_in(
         &self,
         session: &str,

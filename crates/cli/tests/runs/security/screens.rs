@@ -1,11 +1,12 @@
-//! What an agent prints reaches a terminal only as text, and a joined terminal only by a list of what may pass.
+//! An agent's output reaches a terminal only as text, and a joined terminal only through a list of what may pass.
 
 use crate::tty::Tty;
 use crate::world::{Ends, World};
 use std::time::{Duration, Instant};
 
-/// Sequences that reach beyond the screen: the clipboard written and read, a directory, notifications, a download, a
-/// window moved and its title read back, settings, capabilities, an image, a checksum of the screen, the answerback.
+/// Sequences that reach beyond the screen: writing and reading the clipboard, a directory, notifications, a
+/// download, moving a window and reading its title, settings, capabilities, an image, a checksum of the
+/// screen, the answerback.
 const REACHING: &[&str] = &[
     "\x1b]52;c;aGk=\x07",
     "\x1b]52;c;?\x07",
@@ -25,10 +26,10 @@ const REACHING: &[&str] = &[
     "\u{9b}21t",
 ];
 
-/// What a program needs: looks, a title, a link, questions.
+/// What a program needs: styles, a title, a link, queries.
 const NEEDED: &str = "\x1b[1;31mred\x1b[m\x1b]2;its title\x07\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\\x1b[?2004h\x1b[6n";
 
-/// Text as an argument of printf.
+/// A text as an argument of printf.
 fn octal(text: &str) -> String {
     text.bytes().map(|byte| format!("\\{byte:03o}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Values of the environment: given, kept apart, and gone when they are removed.
+//! Values of variables: given, kept apart, and gone when they are removed.
 
 use crate::processes;
 use crate::world::World;
@@ -10,7 +10,7 @@ const SECRET: &str = "hunter2-hunter2-hunter2";
 pub(super) const NOWHERE: [PathBuf; 0] = [];
 const OTHER: &str = "correct-horse-battery";
 
-/// The files below a folder that have a text in them.
+/// The files below a folder that contain a text.
 pub(super) fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -31,7 +31,7 @@ fn given(value: &str) -> String {
     format!("TOK={value}")
 }
 
-/// An agent that writes down what it was given, at each start.
+/// An agent that writes down the value it was given, at each start.
 const TELLS: [&str; 3] = ["sh", "-c", "echo \"$TOK\" >>\"$ROOT/told\"; exec sleep 1000"];
 
 fn new(world: &World, name: &str, value: &str) {
@@ -39,7 +39,7 @@ fn new(world: &World, name: &str, value: &str) {
     world.ok(&[&options[..], &TELLS[..]].concat());
 }
 
-/// What the agents were given, when so many have started.
+/// The values that the agents were given, once this many have started.
 fn told(world: &World, count: usize) -> Vec<String> {
     let until = Instant::now() + processes::PATIENCE;
     loop {
@@ -185,7 +185,7 @@ fn values_in_a_database_of_the_version_before_are_moved_out_and_wiped() {
     assert_eq!(outside(), NOWHERE);
 }
 
-/// A file of variables with a mode.
+/// A file of variables with this mode.
 fn env_file(world: &World, text: &str, mode: u32) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = world.path("variables");

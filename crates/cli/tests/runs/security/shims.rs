@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The variables that make this program somebody who speaks to a shim.
+/// The variables that make this program a client of a shim.
 const SOCKET: &str = "SHIM_SOCKET";
 const WORD: &str = "SHIM_WORD";
 
-/// Not a test of its own: says one word to a shim, and writes down what came of it.
+/// Not a test: sends one command to a shim, and writes down the outcome.
 #[test]
 fn speaks_to_a_shim() {
     let Some(socket) = std::env::var_os(SOCKET).map(PathBuf::from) else { return };
@@ -28,7 +28,7 @@ fn speaks_to_a_shim() {
     println!("heard: {said}");
 }
 
-/// Says that it is the daemon, and has something else started if it is believed.
+/// Claims to be the daemon, and starts something else if it is believed.
 fn hello(socket: &Path, generation: u64) -> &'static str {
     let Ok(mut link) = Link::connect(socket) else { return "nobody" };
     link.send(&Command::Hello { generation }).unwrap();
@@ -66,7 +66,7 @@ fn join(socket: &Path) -> &'static str {
     "refused"
 }
 
-/// A session with a terminal, whose shim listens; what is typed there is written down.
+/// A session with a terminal and a listening shim; what is typed there is written down.
 fn world_with_terminal() -> (World, PathBuf) {
     let world = World::new();
     let script = "while IFS= read -r line; do echo \"$line\" >>\"$ROOT/typed\"; done";
@@ -77,7 +77,7 @@ fn world_with_terminal() -> (World, PathBuf) {
     (world, socket)
 }
 
-/// What an agent of another session hears that says a word to the shim.
+/// The outcome for an agent of another session that sends a command to the shim.
 fn heard_by_an_agent(world: &World, socket: &Path, sandbox: &str, word: &str) -> String {
     let own = std::env::current_exe().unwrap();
     let script = format!(
@@ -164,7 +164,8 @@ fn a_confined_agent_that_took_the_homes_lock_is_not_the_daemon() {
     let (world, socket) = world_with_terminal();
     let before = world.show("boss");
     let own = std::env::current_exe().unwrap();
-    // It waits for the daemon's end, takes its lock, and says hello with it: descriptor 3 is that of the lock.
+    // It waits for the daemon's end, takes its lock, and says hello while holding it: descriptor 3 is that of
+    // the lock.
     let script = format!(
         "exec 3<{}/daemon.lock; flock 3; \
          {SOCKET}={} {WORD}=hello setpriv --no-new-privs {} --exact security::shims::speaks_to_a_shim --nocapture \

@@ -1,16 +1,16 @@
-//! All of a tree: to see what was changed in it.
+//! A snapshot of a whole tree, to see what was changed in it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Everything about a file that a person would call its own.
+/// Everything about a file that its owner would care about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     mode: u32,
     owner: (u32, u32),
     inode: u64,
-    /// Of a file or link; a directory's says only that something was put into it.
+    /// Of a file or link; a directory's only says that something was put into it.
     modified: Option<(i64, i64)>,
     contents: Option<Vec<u8>>,
 }
@@ -32,7 +32,7 @@ fn add(path: &Path, all: &mut BTreeMap<PathBuf, Seen>) {
     }
 }
 
-/// One file, if it is there.
+/// One file, if it exists.
 pub(super) fn look(path: &Path) -> Option<Seen> {
     let facts = std::fs::symlink_metadata(path).ok()?;
     let kind = facts.file_type();
@@ -48,7 +48,7 @@ pub(super) fn look(path: &Path) -> Option<Seen> {
     Some(Seen { mode: facts.mode(), owner, inode: facts.ino(), modified, contents })
 }
 
-/// What is not as it was, or not there any more; what came in addition does not count.
+/// What was changed or is gone; additions do not count.
 pub(super) fn harm(before: &BTreeMap<PathBuf, Seen>) -> Vec<String> {
     let changed = before.iter().map(|(path, seen)| (path, seen, look(path)));
     let changed = changed.filter(|(_, seen, now)| now.as_ref() != Some(*seen));

@@ -1,4 +1,4 @@
-//! A daemon keeps nothing of whoever started it, and is kept from starting only by those who are named.
+//! A daemon keeps nothing of the process that started it, and only the named processes can keep it from starting.
 
 use super::OTHER;
 use crate::processes;
@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Starts a daemon from a shell that says something first.
+/// Starts a daemon from a shell that runs a prologue first.
 fn up_from(world: &World, prologue: &str) {
     let mut shell = Command::new("/bin/bash");
     let verb = world.command(&[]);

@@ -1,4 +1,4 @@
-//! Homes of all kinds, drawn at random, through every verb: nothing that pinfold did not make is changed or removed.
+//! Homes of all kinds, drawn at random, with every verb: nothing that pinfold did not make is changed or removed.
 //!
 //! `PINFOLD_HOMES` sets how many (200), `PINFOLD_SEED` which.
 
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// So many at once are tried by one test.
+/// How many parts run at once, each as a test.
 const PARTS: usize = 4;
 /// No verb on a home takes longer.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// Numbers that come again with the same seed (splitmix64).
+/// Random numbers that are the same for the same seed (splitmix64).
 struct Draw(u64);
 
 impl Draw {
@@ -36,7 +36,7 @@ impl Draw {
     }
 }
 
-/// Every verb of the binary's help, with words that make it do something.
+/// Every verb in the binary's help, with arguments that make it do something.
 fn verbs(world: &World) -> Vec<Vec<&'static str>> {
     let names = verbs_in(&world.ok(&["--help"]).stdout);
     names.iter().filter_map(|name| words(name)).collect()
@@ -44,7 +44,7 @@ fn verbs(world: &World) -> Vec<Vec<&'static str>> {
 
 fn words(verb: &str) -> Option<Vec<&'static str>> {
     Some(match verb {
-        // It makes a home of its own.
+        // It makes its own home.
         "demo" => return None,
         // They are about the program itself.
         "completions" | "man" | "help" | "version" => return None,
@@ -56,7 +56,7 @@ fn words(verb: &str) -> Option<Vec<&'static str>> {
         "export" => vec!["export"],
         "apply" => vec!["apply", "sessions.toml"],
         "reload" => vec!["reload"],
-        // It would write outside of the home.
+        // Installing would write outside of the home.
         "service" => vec!["service", "install", "--print", "--manager", "systemd"],
         "up" => vec!["up"],
         "down" => vec!["down"],
@@ -68,7 +68,7 @@ fn words(verb: &str) -> Option<Vec<&'static str>> {
         "show" => vec!["show", "x"],
         "tree" => vec!["tree"],
         "why" => vec!["why", "x"],
-        // It would follow one that is there.
+        // It would follow an existing session.
         "attach" => vec!["attach", "nobody"],
         "send" => vec!["send", "x", "hello"],
         "inbox" => vec!["inbox", "x"],
@@ -109,7 +109,7 @@ enum Kind {
 const KINDS: [Kind; 6] =
     [Kind::Empty, Kind::Foreign, Kind::Linked, Kind::HalfMade, Kind::Before, Kind::Current];
 
-/// Files that a person may have anywhere, also in a folder of ours.
+/// Files that a user may have anywhere, even in a folder of ours.
 const PLANTS: [&str; 12] = [
     "notes.txt",
     "runs/exp1/model.ckpt",
@@ -126,12 +126,12 @@ const PLANTS: [&str; 12] = [
 ];
 const MODES: [u32; 7] = [0o700, 0o755, 0o777, 0o750, 0o711, 0o1777, 0o775];
 
-/// One of the zoo: what it is called by, and everything around it that is not ours.
+/// One of the zoo: its name, and everything around it that is not ours.
 struct Animal {
     kind: Kind,
     home: PathBuf,
     foreign: BTreeMap<PathBuf, snapshot::Seen>,
-    /// Nothing at all may come into it.
+    /// A folder that must stay exactly as it is.
     closed: Option<PathBuf>,
 }
 
@@ -164,7 +164,7 @@ fn plant(home: &Path, draw: &mut Draw) -> Vec<PathBuf> {
     for name in PLANTS {
         let path = home.join(name);
         let chosen = draw.chance(30) && std::fs::create_dir_all(path.parent().unwrap()).is_ok();
-        // Two folders may be links to one, where the folder of one plant has the name of another.
+        // Two folders may be links to the same one, in which one plant's folder has the name of another plant.
         if chosen && !path.is_dir() {
             std::fs::write(&path, format!("mine: {name}")).unwrap();
             set_mode(&path, draw.one(&[0o600, 0o644, 0o755, 0o444]));
@@ -222,7 +222,7 @@ impl Animal {
     }
 }
 
-/// Puts links to somebody's files in the place of some of a home's own.
+/// Replaces some of a home's own files by links to other files.
 fn link_parts(body: &Path, draw: &mut Draw) {
     let files = [
         "pinfold.db",
@@ -246,7 +246,7 @@ fn link_parts(body: &Path, draw: &mut Draw) {
     }
 }
 
-/// A home of the version before and one of this version, both with something in them.
+/// A home of the version before and one of this version, both with contents.
 fn samples(world: &World) -> [PathBuf; 2] {
     let made = |name: &str, program: &Path| {
         let home = world.path(name);
@@ -272,13 +272,13 @@ fn samples(world: &World) -> [PathBuf; 2] {
     [made("before", &homes::before()), made("current", &world.binary)]
 }
 
-/// One home through every verb, in an order that was drawn.
+/// Runs every verb on one home, in a random order.
 fn through(world: &World, animal: &Animal, verbs: &[Vec<&'static str>], draw: &mut Draw) {
     let mut order: Vec<usize> = (0..verbs.len()).collect();
     for at in (1..order.len()).rev() {
         order.swap(at, draw.number(at + 1));
     }
-    // A daemon for every verb of every home would take the time of all others.
+    // A daemon for every verb of every home would take too long.
     let daemons = draw.chance(15);
     for index in order {
         let mut words = vec!["--home", animal.home.to_str().unwrap()];

@@ -5,19 +5,19 @@ use crate::inbox::PARROT;
 use std::fs::File;
 
 impl Stage {
-    /// Makes a session that answers each message with its text.
+    /// Creates a session that answers each message with its text.
     fn chat(&self, name: &str) {
         let options = ["--mode", "on-demand", "--turns", "done", "--idle", "1h"];
         self.ok(&[&["new", name], &options[..], &["--", "sh", "-c", PARROT]].concat());
     }
 
-    /// Sends a message that is done before this returns; its id.
+    /// Sends a message and waits until it is done; returns its id.
     fn answered(&self, name: &str, text: &str) -> String {
         let sent = self.ok(&["--json", "send", name, text, "--wait", "60s"]);
         sent.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// Queues a message; its id.
+    /// Queues a message; returns its id.
     fn queued(&self, name: &str, text: &str) -> String {
         self.ok(&["send", name, text]).stdout.trim().to_owned()
     }
@@ -82,7 +82,7 @@ fn a_turn_is_interrupted_and_waited_for() {
 fn a_session_is_followed() {
     let stage = Stage::new("attach");
     stage.chat("chat");
-    // The key that detaches: it comes at once, so nothing but the greeting is shown.
+    // The detach key: it comes at once, so only the greeting is shown.
     let keys = stage.world.path("keys");
     std::fs::write(&keys, b"\x1d").unwrap();
     let typed = |words: &[&str]| {

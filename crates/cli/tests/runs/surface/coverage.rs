@@ -1,16 +1,16 @@
-//! No verb is without its snapshots.
+//! No verb is without snapshots.
 
 use super::stage::{Stage, snapshots};
 use crate::world::verbs_in;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Every verb, as the command line's own definition lists them.
+/// Every verb, as listed by the definition of the command line.
 pub(super) fn verbs(stage: &Stage) -> Vec<String> {
     verbs_in(&stage.ok(&["--help"]).stdout)
 }
 
-/// A verb that cannot succeed yet: no protocol of an agent that is known asks for permission.
+/// A verb that cannot succeed yet: no known agent's protocol asks for permission.
 const NEVER_WORKS: [&str; 1] = ["answer"];
 
 /// One command line of a snapshot, and how it ended.

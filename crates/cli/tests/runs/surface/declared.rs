@@ -111,7 +111,7 @@ fn the_configuration_is_read_again() {
     stage.both("bad_configuration", &["reload"]);
     stage.both("new_with_a_bad_configuration", &["new", "work", "--mode", "on-demand", "--", "cat"]);
     std::fs::write(stage.world.home.join("config.toml"), "[agents.mine]\ncommand = [\"cat\"]\n").unwrap();
-    // Nobody has asked for the file to be read.
+    // Nothing has asked for the file to be read.
     stage.ok(&["new", "work", "--agent", "mine"]);
     stage.done();
 }

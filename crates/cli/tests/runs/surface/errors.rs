@@ -1,14 +1,14 @@
-//! What verbs say when they cannot do what they were asked for: a line that cannot be read, no daemon, no such session,
-//! an archived one, a state that does not allow it.
+//! What verbs say when they cannot do what they were asked for: an unreadable line, no daemon, no such
+//! session, an archived one, a state that does not allow it.
 
 use super::coverage::verbs;
 use super::stage::Stage;
 
-/// The verbs that need words after them.
+/// The verbs that need arguments.
 const WITH_ARGUMENTS: &str = "new run set show why attach send inbox interrupt answer logs start stop restart \
      archive restore rm rename completions wait backup restore-backup lock unlock";
 
-/// Verbs that take none.
+/// The verbs that take none.
 const WITHOUT_ARGUMENTS: &str =
     "up down demo status tui ls tree events purge agents locks usage accounts metrics version";
 
@@ -45,7 +45,7 @@ fn a_line_that_cannot_be_read() {
     stage.done();
 }
 
-/// The verbs that a daemon answers, with what they need.
+/// The verbs that a daemon answers, with the arguments they need.
 const OF_THE_DAEMON: [&[&str]; 31] = [
     &["status"],
     &["new", "a", "--", "true"],
@@ -83,7 +83,7 @@ const OF_THE_DAEMON: [&[&str]; 31] = [
 #[test]
 fn no_daemon_runs_and_none_may_be_started() {
     let stage = Stage::new("no_daemon");
-    // `up` starts it whatever else is said, and which agents are there depends on the machine.
+    // `up` starts it regardless, and the list of agents depends on the machine.
     for words in OF_THE_DAEMON.iter().filter(|words| !["up", "agents"].contains(&words[0])) {
         let name = words.join("_").replace(['-', '.'], "");
         stage.both(&name, &[&["--no-start"], *words].concat());
@@ -92,7 +92,7 @@ fn no_daemon_runs_and_none_may_be_started() {
     stage.done();
 }
 
-/// The verbs about a session, with the words before and behind its name.
+/// The verbs about a session, with the arguments after its name.
 const OF_A_SESSION: [(&str, &[&str]); 18] = [
     ("set", &["--idle", "5m"]),
     ("show", &[]),
@@ -141,7 +141,7 @@ fn the_session_is_archived() {
     let stage = Stage::new("archived");
     stage.ok(&["new", "old", "--mode", "on-demand", "--", "cat"]);
     stage.ok(&["archive", "old"]);
-    // What deletes it, brings it back or only reads has other cases. A stop and an archive of it are done already.
+    // Deleting, restoring and reading have cases of their own. Stopping and archiving it are already done.
     let verbs =
         ["set", "attach", "send", "interrupt", "answer", "start", "stop", "restart", "archive", "wait"];
     for (verb, rest) in OF_A_SESSION.iter().filter(|(verb, _)| verbs.contains(verb)) {

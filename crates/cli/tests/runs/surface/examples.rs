@@ -1,11 +1,11 @@
-//! The examples of every verb's help, run one after another in one home. What cannot be run here says why.
+//! The examples in every verb's help, run one after another in one home. Those that cannot be run here say why.
 
 use super::coverage::verbs;
 use super::stage::Stage;
 use crate::world::finish;
 use std::process::Stdio;
 
-/// Examples that are not run, and why.
+/// Examples that are not run, with the reason.
 const NOT_RUN: [(&str, &str); 13] = [
     ("pinfold run loop --mode always -- ./worker", "it never ends"),
     ("pinfold attach chat", "it follows until somebody detaches; tests/runs/attach.rs does"),
@@ -66,10 +66,10 @@ fn every_example_of_the_help_works_as_it_is_written() {
     }
 }
 
-/// What an example takes for granted.
+/// Prepares what an example takes for granted.
 fn prepare(stage: &Stage, example: &str) {
     match example {
-        // The second backup is put back after the first has taken the sessions' place: both need the daemon down.
+        // The second backup is restored after the first has replaced the sessions: both need the daemon to be down.
         "restore-backup later.db --json" => {
             _ = finish(&mut stage.command(&["down"]));
             _ = std::fs::remove_file(stage.world.home.join("pinfold.db.old"));

@@ -1,4 +1,4 @@
-//! Help texts, the version, and lines that cannot be read.
+//! Help texts, the version, and command lines that cannot be parsed.
 
 use super::coverage::verbs;
 use super::stage::Stage;

@@ -1,10 +1,10 @@
-//! Locks, their holders, and the programs that run under them without a daemon.
+//! Locks, their holders, and programs that run under them without a daemon.
 
 use super::stage::Stage;
 use crate::world::Following;
 
 impl Stage {
-    /// Holds a resource until what is returned goes.
+    /// Holds a resource until the returned value is dropped.
     fn hold(&self, resource: &str) -> Following {
         let words =
             ["lock", resource, "--reason", "a reason", "--", "sh", "-c", "echo held; exec sleep 100000"];

@@ -1,8 +1,8 @@
-//! What differs between machines: what their kernels can do, their names, and the version of this program.
+//! What differs between machines: their kernels' capabilities, their names, and the version of this program.
 
 use std::fmt::Write;
 
-/// The text with names instead of what another machine, or the next version, would say.
+/// The text with placeholders for what another machine, or the next version, would say.
 pub(super) fn named(text: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let text = text.replace(&format!("pinfold {version}"), "pinfold [version]");
@@ -20,19 +20,19 @@ pub(super) fn named(text: &str) -> String {
     out
 }
 
-/// Metrics whose values are another machine's.
+/// Metrics whose values depend on the machine.
 const MEASURED: [&str; 2] = ["process_resident_memory_bytes", "pinfold_database_bytes"];
 
-/// What the lines before say of the next one.
+/// What the lines before say about the next one.
 struct Lines {
-    /// How far the object is indented that has the abilities of the kernel.
+    /// The indentation of the object with the kernel's capabilities.
     able: Option<usize>,
-    /// The metric whose value comes.
+    /// The metric whose value comes next.
     metric: String,
 }
 
 impl Lines {
-    /// A line as it is shown; nothing for one that is there only on some machines.
+    /// A line as shown; `None` for one that exists only on some machines.
     fn named(&mut self, line: &str) -> Option<String> {
         let field = line.trim_start();
         let indent = line.len() - field.len();
@@ -69,7 +69,7 @@ fn comma(value: &str) -> &str {
     if value.ends_with(',') { "," } else { "" }
 }
 
-/// A line of `status` about an ability: `pidfd           yes: ...`.
+/// A line of `status` about a capability: `pidfd           yes: ...`.
 fn ability(line: &str) -> Option<String> {
     let (name, rest) = line.split_once("  ")?;
     let word = rest.trim_start();

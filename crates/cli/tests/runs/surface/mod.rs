@@ -1,7 +1,7 @@
 //! What users see of every verb, byte for byte: help, happy paths, errors, JSON, and the description of the API.
 //!
-//! Each case is a file in `snapshots/`. What no two runs have in common (ids, pids, times, places) is named instead of
-//! shown, by `redact.rs`; everything else is as it was printed. CONTRIBUTING.md says how a change is accepted.
+//! Each case is a file in `snapshots/`. `redact.rs` puts placeholders for what differs between runs (ids,
+//! pids, times, paths); everything else is as it was printed. CONTRIBUTING.md says how a change is accepted.
 
 mod chats;
 mod coverage;

@@ -1,11 +1,11 @@
-//! What is known by its form: ids, moments, and numbers that the word before them explains.
+//! What is recognised by its form: ids, times, and numbers that the word before them explains.
 
 use std::collections::BTreeMap;
 
-/// Ids and runs that were seen, each with its number.
+/// The ids and runs seen so far, each with its number.
 pub(super) type Known = BTreeMap<String, usize>;
 
-/// Fields and words whose number is another one in each run, and what is shown instead.
+/// Fields and words whose number differs in each run, with the placeholder to show.
 const NUMBERS: [(&str, &str); 16] = [
     ("pid", "[pid]"),
     ("shim_pid", "[pid]"),
@@ -25,16 +25,16 @@ const NUMBERS: [(&str, &str); 16] = [
     ("process_resident_memory_bytes", "[bytes]"),
 ];
 
-/// Words before a duration that was measured. One that was asked for stands after others, and is shown.
+/// Words before a measured duration. A requested one comes after other words, and is shown.
 const BEFORE_DURATION: [&str; 3] = ["after", "for", "in"];
 
-/// What stands before a pid that has no word of its own: lists of them, names of files, sentences of the demo.
+/// What comes before a pid without a word of its own: lists of pids, file names, sentences of the demo.
 const BEFORE_PID: [&str; 6] = ["[pid], ", "[pid] and ", ".new.", "pinfold-demo-", "the agents ", "daemon "];
 
-/// How long an id is.
+/// The length of an id.
 const ID: usize = 26;
 
-/// What stands at the beginning of a text, if it is of a kind that has a name: its length and the name.
+/// What a text begins with, if there is a placeholder for it: its length and the placeholder.
 pub(super) fn named(text: &str, before: &str, known: &mut Known) -> Option<(usize, String)> {
     if let Some(length) = id(text) {
         return Some((length, numbered("id", &text[..length], known)));
@@ -45,11 +45,11 @@ pub(super) fn named(text: &str, before: &str, known: &mut Known) -> Option<(usiz
     if let Some(length) = like(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
         return Some((length, "[boot]".to_owned()));
     }
-    // What tells the service of one home from that of another.
+    // The part that tells the services of different homes apart.
     if let Some(length) = like(text, "xxxxxxxx").filter(|_| before.ends_with("pinfold-")) {
         return Some((length, "[home]".to_owned()));
     }
-    // After `--since` it is an example, the same in every run.
+    // After `--since` it is an example, and the same in every run.
     if let Some(length) = moment(text).filter(|_| !before.ends_with("--since ")) {
         return Some((length, "[time]".to_owned()));
     }
@@ -77,7 +77,7 @@ fn run(text: &str) -> Option<usize> {
     (text[boot..boot + rest].matches('-').count() == 3).then_some(boot + rest)
 }
 
-/// The length of a pattern of digits (0), hexadecimal digits (x) and other characters, where the text begins so.
+/// The length of a pattern of digits (0), hexadecimal digits (x) and other characters, if the text begins with it.
 fn like(text: &str, pattern: &str) -> Option<usize> {
     let fits = |(byte, wanted): (u8, u8)| match wanted {
         b'0' => byte.is_ascii_digit(),
@@ -88,13 +88,13 @@ fn like(text: &str, pattern: &str) -> Option<usize> {
     all.then_some(pattern.len())
 }
 
-/// The length of a moment: of RFC 3339, or as people are shown it.
+/// The length of a time: RFC 3339, or as shown to people.
 fn moment(text: &str) -> Option<usize> {
     let forms = ["0000-00-00T00:00:00.000Z", "0000-00-00T00:00:00Z", "0000-00-00 00:00:00", "00:00:00"];
     forms.iter().find_map(|form| like(text, form))
 }
 
-/// A number that is explained by what stands before it, or by its unit.
+/// A number explained by what comes before it, or by its unit.
 fn number(text: &str, before: &str) -> Option<(usize, String)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     if length == 0 {
@@ -112,7 +112,7 @@ fn number(text: &str, before: &str) -> Option<(usize, String)> {
     if let Some(length) = ago(text) {
         return Some((length, "[duration]".to_owned()));
     }
-    // The processes of a page stand below its facts.
+    // The processes on a page are listed below its facts.
     if before.ends_with("\n              ") || before.ends_with("└─ ") {
         return Some((length, "[pid]".to_owned()));
     }
@@ -132,7 +132,7 @@ fn number(text: &str, before: &str) -> Option<(usize, String)> {
     Some((length, name))
 }
 
-/// The length of one number with its unit.
+/// The length of a number with its unit.
 fn quantity(text: &str, units: &[&str]) -> Option<usize> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let unit = text[digits..].strip_prefix(' ').filter(|_| digits > 0)?;
@@ -140,7 +140,7 @@ fn quantity(text: &str, units: &[&str]) -> Option<usize> {
     units.contains(&&unit[..letters]).then_some(digits + 1 + letters)
 }
 
-/// The length of a size that was measured: in parentheses, or of files. Limits are told in other words, and shown.
+/// The length of a measured size: in parentheses, or of files. Limits are worded differently, and shown.
 fn size(text: &str, before: &str) -> Option<usize> {
     let length = quantity(text, &["B", "KiB", "MiB", "GiB"])?;
     (before.ends_with('(') || before.ends_with("Memory: ") || text[length..].starts_with(" of files"))

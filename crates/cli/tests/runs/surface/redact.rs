@@ -1,14 +1,15 @@
-//! Names what no two runs have in common: ids, pids, times, durations, places. Everything else is left as it is.
+//! Puts placeholders for what differs between runs: ids, pids, times, durations, paths. Everything else is
+//! left as it is.
 
 use super::machine;
 use super::named::{Known, named};
 use crate::world::World;
 use std::cell::RefCell;
 
-/// Columns of tables whose cells have another width in each run.
+/// Table columns whose cells have a different width in each run.
 const UNSTEADY: [&str; 4] = ["PID", "HOLDER", "UPTIME", "FOR"];
 
-/// The names that are given in one case.
+/// The placeholders used in one case.
 pub(super) struct Redaction {
     places: Vec<(String, &'static str)>,
     known: RefCell<Known>,
@@ -21,7 +22,7 @@ impl Redaction {
         Redaction { places, known: RefCell::default() }
     }
 
-    /// A text with names instead of what differs between runs, or between machines. Equal ids have equal names.
+    /// A text with placeholders for what differs between runs or machines. Equal ids get equal placeholders.
     pub(super) fn names(&self, text: &str) -> String {
         let text = machine::named(&self.without_places(text));
         let mut out = String::with_capacity(text.len());
@@ -46,8 +47,9 @@ impl Redaction {
         self.places.iter().fold(text.to_owned(), |text, (place, name)| text.replace(place.as_str(), name))
     }
 
-    /// A table with names in its cells, and its columns aligned again. The cells are cut where the heads begin: a
-    /// column that is not below its head is seen as a change. Any other text has its names.
+    /// A table with placeholders in its cells, and its columns aligned again. The cells are cut where the
+    /// headings begin, so a column that is not below its heading shows up as a change. Any other text gets
+    /// placeholders only.
     pub(super) fn tables(&self, text: &str) -> String {
         let Some(head) = text.lines().next().filter(|head| is_head(head)) else { return self.names(text) };
         let starts = starts(head);

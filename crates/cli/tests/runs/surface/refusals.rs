@@ -1,4 +1,4 @@
-//! Values that cannot be, and what the machine or the home does not allow.
+//! Impossible values, and what the machine or the home does not allow.
 
 use super::stage::Stage;
 use crate::world::Answer;
@@ -106,7 +106,7 @@ fn a_lock_that_somebody_else_has() {
     stage.both("who", &["who", "work"]);
     stage.both("run_of_a_name_that_runs", &["run", "first", "--", "true"]);
     stage.both("lock_of_a_session_that_runs", &["lock", "session:first", "--", "true"]);
-    // It is not started again, so nobody has its lock afterwards.
+    // It is not started again, so its lock stays free afterwards.
     stage.ok(&["new", "solo", "--mode", "once", "--", "sleep", "100000"]);
     stage.case("unlock_of_a_session", &[&["unlock", "session:solo", "--kill"]]);
     stage.done();
@@ -156,7 +156,7 @@ fn a_database_that_is_damaged() {
     stage.done();
 }
 
-/// Runs verbs as an agent of a session would; what became of each.
+/// Runs verbs as an agent of a session would; returns their answers.
 fn inside(stage: &Stage, agent: &str, lines: &[Vec<&str>]) -> Vec<Answer> {
     let binary = format!("PROGRAM={}", stage.world.binary.display());
     let script = "n=0; while test -e line-$n; do \

@@ -1,26 +1,26 @@
-//! Sessions that are made, looked at, steered, put away and deleted.
+//! Sessions that are created, looked at, steered, archived and deleted.
 
 use super::stage::Stage;
 
-/// Runs until it is stopped, and says one line before: one process, which is the same program all the time.
+/// Prints one line, and runs until it is stopped: a single process that is always the same program.
 const SERVER: [&str; 3] = ["tail", "-f", "serving"];
 
 impl Stage {
-    /// Makes a session that runs until it is stopped, and has printed its line.
+    /// Creates a session that runs until it is stopped, and waits for its line.
     pub(super) fn server(&self, name: &str, options: &[&str]) {
         std::fs::write(self.world.path("serving"), "serving\n").unwrap();
         self.ok(&[&["new", name], options, &["--"], &SERVER].concat());
         self.said(name, "serving");
     }
 
-    /// Waits until a session's agent has said a line. Nothing is followed: that would count as a consumer.
+    /// Waits until a session's agent has printed a line. Nothing is followed: that would count as a consumer.
     pub(super) fn said(&self, name: &str, line: &str) {
         let has = |text: &str| text.lines().any(|said| said == line);
         self.world
             .until(&format!("`{line}` from {name}"), || has(&self.ok(&["logs", name]).stdout).then_some(()));
     }
 
-    /// Makes a session whose one run fails, and waits for that.
+    /// Creates a session whose single run fails, and waits for that.
     pub(super) fn failed(&self, name: &str) {
         self.ok(&["new", name, "--mode", "once", "--", "sh", "-c", "echo no luck; exit 3"]);
         self.world.wait(name, "failed");

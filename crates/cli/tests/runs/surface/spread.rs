@@ -1,6 +1,6 @@
 //! JSON on several lines, so that a change of one field is a change of one line.
 
-/// Breaks the lines of a JSON text around its values. Nothing is read, left out or put in another order: without the
+/// Breaks a JSON text into lines around its values. Nothing is parsed, left out or reordered: without the
 /// breaks and the blanks after them it is the text that was printed.
 pub(super) fn spread(text: &str) -> String {
     let mut lines = Lines { out: String::with_capacity(text.len() * 2), depth: 0 };
@@ -26,7 +26,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// One character outside of a string, with the one that comes next.
+    /// Writes one character outside of a string, given the next one.
     fn put(&mut self, letter: char, next: Option<char>) {
         let empty = |close| next == Some(close);
         match letter {

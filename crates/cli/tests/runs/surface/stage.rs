@@ -25,7 +25,7 @@ impl Stage {
         Stage { world: World::new(), group, shown: RefCell::default() }
     }
 
-    /// A verb with nothing of the tester's own environment: where programs are, which language, which terminal.
+    /// A verb with nothing of the tester's own environment, such as the path, the language or the terminal.
     pub(super) fn command(&self, words: &[&str]) -> Command {
         let usual = self.world.command(words);
         let mut command = Command::new(&self.world.binary);
@@ -36,7 +36,7 @@ impl Stage {
         command
     }
 
-    /// Runs a verb whose answer is not shown; it must succeed.
+    /// Runs a verb that must succeed and whose answer is not shown.
     pub(super) fn ok(&self, words: &[&str]) -> Answer {
         let answer = finish(&mut self.command(words));
         assert_eq!(answer.code, 0, "{words:?}: {answer:?}\n{}", self.world.daemon_log());
@@ -65,14 +65,14 @@ impl Stage {
         self.text(name, &text);
     }
 
-    /// A case: command lines that ran elsewhere, and what became of them.
+    /// A case: command lines that ran elsewhere, with their answers.
     pub(super) fn answers(&self, name: &str, answers: &[(&Vec<&str>, &Answer)]) {
         let redaction = Redaction::of(&self.world);
         let told = |(words, answer): &(&Vec<&str>, &Answer)| told(words.iter().copied(), answer, &redaction);
         self.text(name, &answers.iter().map(told).collect::<String>());
     }
 
-    /// A case that is not a verb's: any text.
+    /// A case that is not about a verb: any text.
     pub(super) fn text(&self, name: &str, text: &str) {
         assert!(self.shown.borrow_mut().insert(name.to_owned()), "two cases are called `{name}`");
         let mut settings = insta::Settings::new();
@@ -82,7 +82,7 @@ impl Stage {
         settings.bind(|| insta::assert_snapshot!(name, text));
     }
 
-    /// Every snapshot of the group is of a case: one that no case shows any more is not kept.
+    /// Checks that every snapshot of the group belongs to a case: one that no case shows any more is not kept.
     pub(super) fn done(self) {
         let files = std::fs::read_dir(snapshots().join(self.group)).unwrap().flatten();
         let names = files.map(|file| file.file_name().into_string().unwrap());
@@ -94,7 +94,7 @@ impl Stage {
     }
 }
 
-/// What is kept of one command: the line, the code, and both streams as they are.
+/// What is kept of one command: the line, the exit code, and both streams as they are.
 fn told<'a>(words: impl Iterator<Item = &'a str>, answer: &Answer, redaction: &Redaction) -> String {
     let words: Vec<String> = words.map(quoted).collect();
     let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
@@ -110,12 +110,12 @@ fn told<'a>(words: impl Iterator<Item = &'a str>, answer: &Answer, redaction: &R
             cut => text.push_str(&format!("--- {name}, its last line without an end\n{cut}\n")),
         }
     }
-    // The last line: blanks before it are part of the snapshot.
+    // A last line, so that blanks before it are part of the snapshot.
     text.push_str("---\n");
     text
 }
 
-/// A word of a command line, as a shell would want it; what is very long is cut.
+/// A word of a command line, quoted for a shell; a very long one is cut.
 fn quoted(word: &str) -> String {
     if word.len() > 300 {
         return format!("'{}...' ({} bytes)", &word[..20], word.len());

@@ -1,4 +1,4 @@
-//! What was used, and accounts.
+//! Usage and accounts.
 
 use super::stage::Stage;
 

@@ -1,4 +1,5 @@
-//! Every page for people, and what every other verb says, on terminals of 60, 80 and 200 columns, with and without colour.
+//! Every page for people, and what every other verb says, on terminals of 60, 80 and 200 columns, with and
+//! without colour.
 
 use super::coverage::verbs;
 use super::redact::Redaction;
@@ -10,7 +11,7 @@ use std::process::Command;
 /// More lines than any page has.
 const ROWS: u16 = 300;
 
-/// Printed after what a verb prints: then all of that has come.
+/// Printed after a verb, to show that all of its output has arrived.
 const END: &str = "that was all";
 
 /// What a verb prints on a terminal of this width.
@@ -39,7 +40,7 @@ fn plain(text: &str) -> String {
     parts.fold(first, |all, part| all + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
-/// How much of a line is shown behind a duration depends on how many digits that has.
+/// How much of a line is shown after a duration depends on its number of digits.
 fn cut_at_durations(line: &str) -> String {
     match line.split_once("[duration]") {
         Some((before, _)) if line.ends_with('…') => format!("{before}[duration]…\n"),
@@ -54,7 +55,7 @@ fn cells(line: &str) -> usize {
 }
 
 impl Stage {
-    /// A case: a page at all widths, which it fits. In colour it says the same.
+    /// A case: a page at all widths, which it must fit. In colour it says the same.
     fn widths(&self, name: &str, words: &[&str]) {
         for columns in [60, 80, 200] {
             let shown = on_terminal(self, words, columns, false);
@@ -65,7 +66,8 @@ impl Stage {
         self.widths_after(name, &[], words);
     }
 
-    /// A case: a verb at all widths, each time after others. Sentences may be longer than the terminal, which wraps them.
+    /// A case: a verb at all widths, each time after others. Sentences may be longer than the terminal, which
+    /// wraps them.
     fn widths_after(&self, name: &str, before: &[&[&str]], words: &[&str]) {
         let mut text = String::new();
         let on_terminal = |words: &[&str], columns: u16, colour: bool| {
@@ -81,7 +83,7 @@ impl Stage {
         }
         let coloured = on_terminal(words, 80, true);
         let uncoloured = on_terminal(words, 80, false);
-        // Each by itself: what is made twice has two ids.
+        // Each by itself: what is created twice has two ids.
         let named = |text: &str| Redaction::of(&self.world).tables(text);
         assert_eq!(named(&plain(&coloured)), named(&uncoloured), "{words:?}");
         self.text(name, &text);
@@ -152,7 +154,7 @@ fn what_people_look_at_fits_the_terminal() {
     stage.done();
 }
 
-/// Verbs whose output is not for people at a terminal, or is a terminal itself, and where it is shown instead.
+/// Verbs whose output is not for people at a terminal, or is a terminal itself, and where it is tested instead.
 const ELSEWHERE: [(&str, &str); 9] = [
     ("attach", "it has the whole terminal: tests/runs/attach.rs"),
     ("completions", "a script for a shell, the same at any width"),
@@ -167,7 +169,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
 
 type Words = &'static [&'static str];
 
-/// What every other verb says at a terminal: the lines before it, and the line.
+/// What every other verb says at a terminal: the lines before it, and the line itself.
 const SAID: [(&str, &[Words], Words); 33] = [
     ("accounts", &[], &["accounts"]),
     ("agents", &[], &["agents"]),
@@ -204,7 +206,7 @@ const SAID: [(&str, &[Words], Words); 33] = [
     ("down", &[&["up"], &["start", "api"]], &["down"]),
 ];
 
-/// The pages, which have a test of their own.
+/// The pages, which have their own test.
 const PAGES: [&str; 8] = ["ls", "show", "why", "tree", "logs", "locks", "inbox", "events"];
 
 #[test]

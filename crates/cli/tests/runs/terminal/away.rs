@@ -1,4 +1,4 @@
-//! What dies around the UI, and a window that is pulled about.
+//! What happens when processes around the UI die, and when its window is resized.
 
 use super::{on, select};
 use crate::processes::Held;

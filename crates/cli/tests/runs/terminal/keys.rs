@@ -1,4 +1,4 @@
-//! Every key of the help does what it says.
+//! Every key in the help does what it says.
 
 use super::keymap::{Place, TABLE};
 use super::{gone, on, select};
@@ -6,10 +6,11 @@ use crate::tty::Tty;
 use crate::world::World;
 use std::collections::BTreeSet;
 
-/// What a case does, and the acts that it shows.
+/// A case, and the actions that it shows.
 type Case = (&'static [&'static str], fn(&World, &Tty));
 
-/// In this order, in one world: `asks` has a request, `fails` has failed, `api` reads lines, `shell` has a terminal.
+/// Run in this order, in one world: `asks` has a request, `fails` has failed, `api` reads lines, `shell` has
+/// a terminal.
 const CASES: &[Case] = &[
     (&["first", "last", "down", "up", "page-down", "page-up", "next-needy"], moves),
     (&["help"], help),
@@ -106,7 +107,7 @@ fn attaches(world: &World, tty: &Tty) {
     world.counts("shell", 0);
 }
 
-/// Its screen is seen, and nobody is counted for that.
+/// The session's screen is seen, which counts as no consumer.
 fn looks(world: &World, tty: &Tty) {
     tty.keys(b"v");
     tty.shows("its terminal, read only");
@@ -123,7 +124,7 @@ fn sends(world: &World, tty: &Tty) {
     tty.keys(b"\r");
     gone(tty, "message to api");
     assert_eq!(world.printed("api", "got hello"), "\\nyou");
-    // A paste is text, whatever it looks like: its end of a line sends nothing.
+    // A paste is text, whatever it looks like: a line break in it sends nothing.
     tty.keys(b"s\x1b[200~q\rx\x1b[201~");
     tty.shows("message to api");
     tty.keys(b"\x1b");
@@ -217,7 +218,7 @@ fn purges(world: &World, tty: &Tty) {
 
 fn finds(world: &World, tty: &Tty) {
     tty.keys(b"/hello");
-    // What was said to it is searched too, as it is typed.
+    // Messages are searched too, while the user types.
     tty.until("the message", |screen| {
         screen.contents().contains("“") && !screen.contents().contains("fails")
     });

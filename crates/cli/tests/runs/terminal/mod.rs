@@ -1,4 +1,5 @@
-//! The terminal UI at a real pseudo-terminal: keys are typed, the screen is read, and the daemon is asked what became of it.
+//! The terminal UI on a real pseudo-terminal: keys are typed, the screen is read, and the daemon is asked for
+//! the outcome.
 
 mod away;
 #[path = "../../../src/tui/key.rs"]
@@ -32,7 +33,7 @@ fn select(tty: &Tty, name: &str) {
     tty.keys(format!("/{name}\r").as_bytes());
     tty.shows("leaves the search");
     tty.keys(b"\x1b");
-    // A key that came together with this one would be another key.
+    // A key sent together with this one would make another key.
     gone(tty, "leaves the search");
     on(tty, name);
 }
@@ -42,7 +43,7 @@ fn on(tty: &Tty, name: &str) {
     tty.shows(&format!("── {name} ─"));
 }
 
-/// Waits until something is not on the screen any more.
+/// Waits until a text is no longer on the screen.
 fn gone(tty: &Tty, text: &str) {
     tty.until(&format!("end of `{text}`"), |screen| !screen.contents().contains(text));
 }

@@ -1,4 +1,4 @@
-//! Where the UI is: inside a session, beside an editor, left and opened again, and somebody else's window in front.
+//! Where the UI runs: inside a session, beside an editor, closed and opened again, and with another window in front.
 
 use super::{gone, on, select};
 use crate::tty::Tty;

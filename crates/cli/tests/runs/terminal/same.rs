@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 
 const MOMENTS: usize = 1000;
-/// The command line is a process: it is asked at each moment of so many.
+/// The command line needs a process, so it is asked only once in this many moments.
 const ASKED: usize = 25;
 
-/// The events of a feed, as they come, for as long as its connection is held.
+/// The events of a feed as they arrive, while its connection is held.
 fn events(client: &Client) -> (Held, Receiver<(String, String)>) {
     let (sender, receiver) = channel();
     let (held, lines) = client.held_lines(&endpoint::Feed::call(&query::Feed::default())).unwrap();
@@ -33,7 +33,7 @@ fn events(client: &Client) -> (Held, Receiver<(String, String)>) {
     (held, receiver)
 }
 
-/// What is known by a fresh reader: the API's own state, and its revision.
+/// What a fresh reader knows: the API's own state, and its revision.
 fn now(client: &Client) -> Sessions {
     let (_held, events) = events(client);
     let mut sessions = Sessions::default();
@@ -48,7 +48,7 @@ fn number(revision: Option<&str>) -> u64 {
     revision.and_then(|revision| revision.split_once('.')).map_or(0, |(_, number)| number.parse().unwrap())
 }
 
-/// What changes with the clock alone, or is measured.
+/// Fields that change with the clock alone, or are measured.
 const PASSING: [&str; 8] = [
     "why",
     "memory_bytes",
@@ -60,7 +60,7 @@ const PASSING: [&str; 8] = [
     "activity_since",
 ];
 
-/// What has a revision.
+/// The fields that have a revision.
 fn lasting(mut session: Value) -> Value {
     let object = session.as_object_mut().unwrap();
     PASSING.iter().for_each(|name| _ = object.remove(*name));
@@ -78,7 +78,7 @@ fn of_list(list: Vec<Value>) -> BTreeMap<String, Value> {
     list.into_iter().map(|one| (one["id"].as_str().unwrap().to_owned(), lasting(one))).collect()
 }
 
-/// What differs between the UI and another face, if anything does.
+/// What differs between the UI and another interface, if anything does.
 fn difference(face: &str, ui: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Option<String> {
     if !ui.keys().eq(other.keys()) {
         return Some(format!("other sessions in {face}"));
@@ -92,12 +92,12 @@ fn difference(face: &str, ui: &BTreeMap<String, Value>, other: &BTreeMap<String,
     Some(format!("{name} of {session}: {value} in the UI, {:?} in {face}", other[id].get(name)))
 }
 
-/// Something happens to one of the sessions.
+/// Makes something happen to one of the sessions.
 fn happens(client: &Client, random: &mut Dice) {
     let name = format!("s{}", random.below(12));
     let post =
         |verb: &str, body: Value| _ = client.post::<Value>(&format!("/v1/sessions/{name}/{verb}"), &body);
-    // What starts and ends processes takes long: the rest comes more often.
+    // Starting and ending processes takes long, so the rest is more frequent.
     match random.below(12) {
         0 => post("start", json!({})),
         1 => post("stop", json!({"timeout": "1s"})),
@@ -121,7 +121,7 @@ fn the_ui_the_api_and_the_command_line_agree_at_every_revision() {
     let mut random = Dice(21);
     let (mut moments, mut compared) = (0, 0);
     while moments < MOMENTS {
-        // Also some moments at which nothing was asked for.
+        // Some moments come without any request.
         if random.below(2) == 0 {
             happens(&client, &mut random);
         }
@@ -130,7 +130,7 @@ fn the_ui_the_api_and_the_command_line_agree_at_every_revision() {
             let (kind, data) = feed.recv().unwrap();
             model.take(read(&kind, &data).unwrap());
         }
-        // Something may have happened by itself between the two: the next moment tells.
+        // Something may have happened by itself in between: the next moment shows.
         if model.revision != fresh.revision {
             continue;
         }
@@ -146,7 +146,8 @@ fn the_ui_the_api_and_the_command_line_agree_at_every_revision() {
             .or_else(|| difference("the command line", &ui, &of_list(printed?.as_array()?.clone())));
         match differs {
             None => compared += 1,
-            // What is decided and not yet durable is in lists already; its revision follows, or they disagree for good.
+            // Decisions that are not durable yet are already in lists; their revision follows, or the two
+            // disagree for good.
             Some(differs) => {
                 let told = feed.recv_timeout(PATIENCE);
                 let (kind, data) = told.unwrap_or_else(|_| panic!("at {:?}: {differs}", fresh.revision));

@@ -1,4 +1,4 @@
-//! Cursors: how far the tape of a session was folded, stored with what was heard.
+//! Cursors: how far a session's tape was folded, stored together with what was heard.
 
 use crate::conformance::Ground;
 use crate::driven::Driven;

@@ -1,4 +1,4 @@
-//! Ownership, names and inbox, as every implementation of the port must have them.
+//! Ownership, names and inbox, as every implementation of the port must provide them.
 //!
 //! With one host an implementation is made of a store, so it is tested on each back-end.
 

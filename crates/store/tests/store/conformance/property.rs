@@ -15,7 +15,7 @@ use pinfold_core::{
 use pinfold_store::{Batch, EventQuery, MessageState, Reader, Store, Take};
 use std::time::Duration;
 
-/// splitmix64: small, and the same everywhere.
+/// The splitmix64 generator: small, and the same everywhere.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! What is pruned, and what never is.
 
 use crate::conformance::Ground;
 use crate::driven::Driven;
@@ -172,7 +172,7 @@ fn nothing_of_an_archived_session_goes(ground: &Ground) {
     let before = (runs(&reader, id(1)), messages(&reader, id(1)));
     assert_eq!(reader.with_old_runs(FOR_EVER).unwrap(), []);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), []);
-    // Archived between the look and the batch.
+    // Archived between the query and the batch.
     assert_eq!(pruned(&store, Old::Runs { session: id(1) }, FOR_EVER), 0);
     assert_eq!(pruned(&store, every_message(1), FOR_EVER), 0);
     assert_eq!((runs(&reader, id(1)), messages(&reader, id(1))), before);
@@ -193,7 +193,7 @@ fn the_newest_events_of_each_session_stay_and_it_is_said_from_where_on_all_are_t
     assert_eq!(reader.complete_from().unwrap(), Some(Complete { seq: 704, at: Wall(9) }));
     assert_eq!(seqs(&reader, Some(id(2))), [2, 3]);
     assert_eq!(seqs(&reader, Some(id(1))), (604..=703).collect::<Vec<_>>());
-    // Those that stayed go when there are newer ones in their place.
+    // Those that stayed are pruned once there are newer ones in their place.
     store.commit(told_of(id(1), 700..760)).wait().unwrap();
     store.commit(note(10)).wait().unwrap();
     assert_eq!(prune_all(&store, &ALL_EVENTS, FOR_EVER), 61);

@@ -119,7 +119,7 @@ fn answers_as_sqlite_does(ground: &Ground) {
     }
 }
 
-/// Every back-end but SQLite's own has a test like this one.
+/// Every back-end except SQLite has a test like this one.
 #[test]
 fn memory_answers_as_sqlite_does() {
     answers_as_sqlite_does(&Ground::memory());

@@ -1,4 +1,4 @@
-//! What is found, with an index and without: the same on every back-end.
+//! Search results, with an index and without: the same on every back-end.
 
 use crate::conformance::{Ground, on_every_back_end};
 use crate::driven::Driven;

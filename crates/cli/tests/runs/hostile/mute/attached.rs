@@ -1,4 +1,4 @@
-//! Whoever comes to a shim's socket is known by the user alone: a pid may mean nothing there.
+//! A client at a shim's socket is identified by its user alone: a pid may mean nothing there.
 
 use super::{LIMIT, until};
 use crate::processes;
@@ -18,12 +18,12 @@ fn assert_root() {
     assert!(rustix::process::geteuid().is_root(), "namespaces and users need root: run the tests as root");
 }
 
-/// A daemon in a pid namespace of its own, as in a container; the namespace ends with it.
+/// A daemon in its own pid namespace, as in a container; the namespace ends with it.
 struct Contained(Child);
 
 impl Contained {
     fn start(world: &World) -> Contained {
-        // Whom it cannot see it lets in only where it is told to.
+        // It admits clients whose process it cannot see only if it is told to.
         std::fs::create_dir(&world.home).unwrap();
         std::fs::write(world.home.join("config.toml"), "[policy]\nconfined = \"allow\"\n").unwrap();
         let inner = world.command(&["up", "--foreground"]);
@@ -72,19 +72,19 @@ fn socket(world: &World) -> PathBuf {
     all.next().expect("a shim that listens").unwrap().path()
 }
 
-/// Asks for the terminal of the first run, as a user; what comes back until the secret is seen, or the end.
+/// Joins the terminal of the first run as a user; returns what arrives until the secret is seen, or the end.
 fn join(socket: &PathBuf, user: u32) -> Vec<u8> {
     let join = Join { run: RunNumber(1), size: Size::default(), seat: Seat::Watches };
     let mut words = Vec::new();
     Said::Join(join).encode(&mut words);
-    // The ids of a thread are its own: the rest of the test stays root's.
+    // A thread has its own user ids: the rest of the test stays root.
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             let uid = Uid::from_raw(user);
             rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
             let mut stream = UnixStream::connect(socket).unwrap();
             stream.set_read_timeout(Some(processes::PATIENCE)).unwrap();
-            // It may have been closed already.
+            // The connection may already be closed.
             _ = stream.write_all(&words);
             let (mut all, mut bytes) = (Vec::new(), [0; 256]);
             while let Ok(count @ 1..) = stream.read(&mut bytes) {

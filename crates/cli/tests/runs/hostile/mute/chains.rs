@@ -3,7 +3,8 @@
 use super::plain::Plain;
 use super::{LIMIT, session};
 
-/// Each process of a chain leaves its session, forks the next one and ends. They end by themselves, in time.
+/// Each process of a chain leaves its session, forks the next one and ends. The chains end by themselves
+/// after a while.
 const CHAINS: &str = "#define _GNU_SOURCE\n#include <signal.h>\n#include <time.h>\n#include <unistd.h>\n\
     int main(void) {\n\
       time_t end = time(0) + 30;\n\

@@ -1,4 +1,4 @@
-//! The process that shims are forked from does not run, or is lost: sessions start all the same.
+//! The process that shims are forked from is stopped, or lost: sessions start nevertheless.
 
 use super::{LIMIT, Stopped};
 use crate::processes;
@@ -27,7 +27,7 @@ fn a_session_starts_although_the_nursery_does_not_run() {
     let session = world.show("a");
     assert_eq!((&session["state"], &session["crashes"]), (&"running".into(), &0.into()), "{session}");
     assert!(world.events_of("a", "run_exited").is_empty());
-    // The one before was not disturbed, and the next one need not wait.
+    // The earlier session was not disturbed, and the next one does not have to wait.
     assert_eq!(world.show("first")["restarts"], 0);
     let answer = world.within(LIMIT, &["new", "b", "--", "sleep", "1000"]);
     assert!(answer.code == 0 && answer.took.as_millis() < 1500, "{answer:?}");

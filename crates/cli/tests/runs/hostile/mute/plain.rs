@@ -1,11 +1,11 @@
-//! A world in which everything is run by a user without rights: no groups, and signals only to its own.
+//! A world run by a user without rights: no groups, and signals only to its own processes.
 
 use crate::world::World;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Whoever has no rights.
+/// The user without rights.
 const NOBODY: u32 = 65534;
 
 pub(super) struct Plain {
@@ -20,7 +20,7 @@ impl Plain {
         std::fs::create_dir(&binaries).unwrap();
         let built = world.binary.parent().unwrap().to_owned();
         for name in ["pinfold", "pinfold-shim"] {
-            // The checkout may be where others cannot look.
+            // The checkout may be in a folder that others cannot enter.
             let (from, to) = (built.join(name), binaries.join(name));
             crate::program::link(&from, &to);
         }
@@ -33,7 +33,7 @@ impl Plain {
         Plain { world }
     }
 
-    /// Builds a program from its text.
+    /// Compiles a C program.
     pub(super) fn build(&self, text: &str, program: &Path) {
         let source = self.world.path("program.c");
         std::fs::write(&source, text).unwrap();
@@ -42,7 +42,7 @@ impl Plain {
     }
 }
 
-/// Words of a shell that become the user without rights.
+/// The beginning of a shell command that runs as the user without rights.
 pub(super) fn as_nobody() -> String {
     format!("exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups --")
 }

@@ -1,4 +1,4 @@
-//! Shims that hold their locks and do not run.
+//! Shims that hold their locks but are stopped.
 
 use super::{LIMIT, Stopped, session, why};
 use crate::world::{World, held};
@@ -70,7 +70,7 @@ fn down_ends_what_a_stop_could_not() {
     let process = held(shim);
     assert_eq!(world.within(LIMIT, &["down"]).code, 0);
     process.wait();
-    // The stop was a person's: the next daemon keeps to it.
+    // A person asked for the stop: the next daemon keeps to it.
     assert_eq!(world.show("a")["state"], "stopped");
 }
 

@@ -1,4 +1,4 @@
-//! Processes that no signal of the shim's can end: another user's, and one that the kernel keeps.
+//! Processes that no signal of the shim can end: another user's, and one that the kernel keeps.
 
 use super::plain::{Plain, as_nobody};
 use super::{LIMIT, number, session, until, why};
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A world of a user without rights, and a program that becomes root's, as sudo does.
+/// A world of a user without rights, and a program that becomes root, as sudo does.
 struct Sudo {
     plain: Plain,
     program: PathBuf,
@@ -21,7 +21,7 @@ impl Sudo {
         Sudo { plain, program }
     }
 
-    /// A session with a child that belongs to root; its shim and the child.
+    /// A session with a child that belongs to root; returns its shim and the child.
     fn with_child(&self, name: &str) -> (u32, u32) {
         let script = format!("'{}' & echo child $!; exec sleep 1000", self.program.display());
         let shim = session(&self.plain.world, name, &[], &script);
@@ -35,7 +35,7 @@ impl Sudo {
     }
 }
 
-/// Builds a program that takes all of root's ids and waits, wherever the file system lets it.
+/// Compiles a program that takes all of root's ids and waits, if the file system allows setuid.
 fn become_root(plain: &Plain) -> PathBuf {
     let text = "#define _GNU_SOURCE\n#include <unistd.h>\n\
                 int main(int argc, char **argv) {\n\
@@ -69,7 +69,7 @@ fn a_child_of_another_user_is_named_by_stop_and_why() {
     assert_eq!(answer.code, 1, "{answer:?}");
     assert_names(&answer.stderr, child);
     assert_names(&why(world, "a"), child);
-    // The lock is held as long as anything of the run lives.
+    // The lock is held while anything of the run lives.
     let locks = world.json(&["locks"]);
     assert!(locks.as_array().unwrap().iter().any(|lock| lock["session"] == "a"), "{locks}");
     assert!(lives(shim));
@@ -92,7 +92,7 @@ fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_b
     until("the survivor to be named again", || why(world, "a").contains(&format!("pid {child} ")));
     assert_eq!(number(&world.show("a")["shim_pid"]), shim);
     processes::kill(child);
-    // It is of mode `always`: what was to end with the daemon before starts with this one.
+    // Its mode is `always`: what was to end with the last daemon starts with this one.
     world.wait("a", "running");
     assert_eq!(world.events_of("a", "run_exited").len(), 1);
 }
@@ -121,7 +121,7 @@ fn what_an_agent_that_has_ended_left_behind_is_named() {
     until("the end of the run", || world.events_of("a", "run_exited").len() == 1);
 }
 
-/// A group of the first hierarchy whose processes are frozen: the kernel lets no signal end them.
+/// A control group (v1) with frozen processes: the kernel lets no signal end them.
 struct Frozen(PathBuf);
 
 impl Frozen {

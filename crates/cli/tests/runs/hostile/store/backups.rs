@@ -107,7 +107,7 @@ fn an_old_copy_under_living_agents_is_obeyed_at_once() {
         world.ok(&["up"]);
         world.ok(&["down", "--keep"]);
     }
-    // As a person would do who puts a copy back by hand, and is told to move the witness aside.
+    // Like a person who puts a copy back by hand and is told to move the witness aside.
     std::fs::write(world.home.join("pinfold.db"), old).unwrap();
     _ = std::fs::remove_file(world.home.join("pinfold.db-wal"));
     _ = std::fs::remove_file(world.home.join("witness"));

@@ -1,4 +1,4 @@
-//! A disk that is full: what was acknowledged stays, and people can still look and stop.
+//! A full disk: what was acknowledged stays, and people can still look and stop.
 
 use crate::processes::lives;
 use crate::world::World;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A file system of a few megabytes, gone with the test.
+/// A file system of a few megabytes that is gone with the test.
 pub(in crate::hostile) struct SmallDisk {
     folder: tempfile::TempDir,
 }
@@ -31,7 +31,7 @@ impl SmallDisk {
         self.folder.path().join(name)
     }
 
-    /// To the last byte; what was given back since goes too.
+    /// Fills the disk to the last byte, including what was freed since.
     pub(in crate::hostile) fn fill(&self) {
         for (number, piece) in [4096, 64].into_iter().enumerate() {
             let filler = self.path(&format!("filler-{number}"));
@@ -40,7 +40,7 @@ impl SmallDisk {
         }
     }
 
-    /// To the last inode.
+    /// Uses up the last inode.
     pub(super) fn use_up_inodes(&self) {
         let last = (0..).find(|number| std::fs::File::create(self.path(&format!("inode-{number}"))).is_err());
         assert!(last.is_some_and(|last| last > 0), "there was none");
@@ -62,7 +62,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A home on a small disk, with an agent that runs and a session that only collects.
+/// A home on a small disk, with a running agent and a session that only collects messages.
 fn on(disk: &SmallDisk) -> World {
     let mut world = World::new();
     world.home = disk.path("home");
@@ -87,7 +87,7 @@ fn has_reserve(world: &World) -> bool {
     world.home.join("reserve").exists()
 }
 
-/// Sends until no more is taken; how many were acknowledged.
+/// Sends until nothing more is accepted; returns how many were acknowledged.
 fn send_all(world: &World) -> usize {
     let text = "x".repeat(100_000);
     for sent in 0..200 {
@@ -102,7 +102,7 @@ fn send_all(world: &World) -> usize {
 fn on_a_full_disk_people_look_and_stop_and_nothing_acknowledged_is_lost() {
     let disk = SmallDisk::new();
     let world = on(&disk);
-    // An older one keeps none.
+    // An older daemon keeps no reserve.
     until(Duration::from_secs(3), || has_reserve(&world));
     let pid = world.pid("runs");
     disk.fill();
@@ -136,7 +136,7 @@ fn when_nothing_can_be_recorded_a_stop_acts_first_and_is_recorded_later() {
     let world = on(&disk);
     until(Duration::from_secs(3), || has_reserve(&world));
     let pid = world.pid("runs");
-    // As if it had been used up.
+    // As if the reserve had been used up.
     _ = std::fs::remove_file(world.home.join("reserve"));
     disk.fill();
     send_all(&world);
@@ -151,7 +151,7 @@ fn when_nothing_can_be_recorded_a_stop_acts_first_and_is_recorded_later() {
     world.ok(&["down"]);
 }
 
-/// A disk without a byte left, and without the room that was kept; the stop of `runs` has acted.
+/// A disk without a byte left and without the reserve; the stop of `runs` has taken effect.
 fn stopped_on_a_full_disk(disk: &SmallDisk) -> World {
     let world = on(disk);
     until(Duration::from_secs(3), || has_reserve(&world));
@@ -174,7 +174,7 @@ fn a_stop_on_a_full_disk_is_not_forgotten_when_the_daemon_is_killed() {
     let seen = world.show("runs");
     assert_eq!((seen["state"].as_str(), &seen["crashes"]), (Some("stopped"), &0.into()), "{seen}");
     assert_eq!(world.events_of("runs", "stopped").len(), 1);
-    // It counts once: what a person starts then is not stopped again.
+    // It counts once: a session started after that is not stopped again.
     world.ok(&["start", "runs"]);
     world.kill_daemon();
     world.ok(&["up"]);

@@ -1,5 +1,5 @@
-//! A database that cannot be written, is damaged, or contradicts the daemon while it runs: the daemon lives on, people
-//! look and stop, nothing new is acknowledged, and work goes on when the cause is gone.
+//! A database that cannot be written, is damaged, or contradicts the running daemon: the daemon lives on,
+//! people can look and stop, nothing new is acknowledged, and work goes on when the cause is gone.
 
 use super::disk::until;
 use crate::processes::lives;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 const PAGE: usize = 4096;
 
-/// A home with an agent that runs and a message that was acknowledged; all of it in the file, nothing in the log.
+/// A home with a running agent and an acknowledged message; all of it in the database file, nothing in its log.
 fn kept() -> World {
     let world = World::new();
     world.ok(&["new", "kept", "--mode", "on-demand", "--", "cat"]);
@@ -26,7 +26,7 @@ fn kept() -> World {
     world
 }
 
-/// People can look while nothing can be recorded.
+/// Checks that people can look while nothing can be recorded.
 fn assert_people_can_look(world: &World, problem: &str) {
     for words in [&["ls"][..], &["show", "runs"], &["logs", "runs"], &["tree"], &["locks"]] {
         let seen = world.within(SOON, words);
@@ -38,7 +38,7 @@ fn assert_people_can_look(world: &World, problem: &str) {
     assert!(status.stdout.contains(problem), "{status:?}");
 }
 
-/// The stop of the agent acts although it cannot be recorded.
+/// Checks that a stop of the agent takes effect although it cannot be recorded.
 fn assert_stop_acts(world: &World, pid: u32) {
     let stopped = world.within(SOON, &["stop", "runs"]);
     assert_eq!((stopped.code, lives(pid)), (0, false), "{stopped:?}");
@@ -46,7 +46,7 @@ fn assert_stop_acts(world: &World, pid: u32) {
     assert!(why.stdout.contains("not recorded yet"), "{why:?}");
 }
 
-/// Everything goes on, and what happened is told.
+/// Checks that everything goes on, and that an event tells what happened.
 fn assert_well_again(world: &World, daemon: u32, kind: &str) {
     assert!(until(SOON, || world.run(&["send", "kept", "again"]).code == 0), "it is not well again");
     assert_eq!(world.daemon_pid(), daemon, "another daemon");
@@ -62,7 +62,7 @@ fn assert_well_again(world: &World, daemon: u32, kind: &str) {
     world.ok(&["down"]);
 }
 
-/// What the daemon may write: EFBIG is what a disk error looks like to it.
+/// Limits the size of the files that the daemon may write: to it, EFBIG looks like a disk error.
 fn limit_files(daemon: u32, bytes: &str) {
     let limit = format!("--fsize={bytes}:unlimited");
     let done = Command::new("prlimit").args(["--pid", &daemon.to_string(), &limit]).status().unwrap();
@@ -114,7 +114,7 @@ fn a_session_that_contradicts_what_is_stored_begins_again_from_that_and_no_other
     world.ok(&["new", "beside", "--mode", "on-demand", "--", "cat"]);
     world.ok(&["archive", "api"]);
     let (daemon, pid) = (world.daemon_pid(), world.pid("runs"));
-    // Another program gives the name to another session, under the daemon.
+    // Another program gives the name to another session behind the daemon's back.
     let rename = |from: &str, to: &str| {
         let raw = rusqlite::Connection::open(world.home.join("pinfold.db")).unwrap();
         let sql = "UPDATE sessions SET name = ?2 WHERE name = ?1 AND archived_at IS NULL";
@@ -125,7 +125,7 @@ fn a_session_that_contradicts_what_is_stored_begins_again_from_that_and_no_other
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("is taken") && refused.stderr.contains("hint: "), "{refused:?}");
     assert_eq!(world.show("api")["state"], "archived", "what is not stored has not happened");
-    // The refusal does not wait for the event that tells of it.
+    // The refusal does not wait for the event about it.
     assert!(until(SOON, || world.events_of("api", "begun_again").len() == 1), "no event tells of it");
     rename("api", "beside");
     world.ok(&["restore", "api"]);

@@ -1,5 +1,5 @@
-//! Every verb on a disk without a byte, and on one without an inode: looking and stopping work, what is new is refused
-//! with the reason, nothing is half-made, and nothing acknowledged is lost.
+//! Every verb on a disk without a free byte, and on one without a free inode: looking and stopping work,
+//! anything new is refused with the reason, nothing is half made, and nothing acknowledged is lost.
 
 use super::disk::{SmallDisk, until};
 use crate::processes::{Held, lives};
@@ -10,13 +10,13 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 const MESSAGE: &str = "acknowledged";
 
-/// What a verb has to do there.
+/// What a verb must do on such a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Must {
     Work,
-    /// Code 1, a sentence that says that the disk is full, and a hint.
+    /// Exit code 1, a sentence that says that the disk is full, and a hint.
     Refuse,
-    /// What it does on any disk.
+    /// End with this code, as on any disk.
     End(i32),
 }
 
@@ -26,7 +26,7 @@ enum Lacks {
     Inodes,
 }
 
-/// How a verb is called; nothing for a verb that nobody has thought of here.
+/// How a verb is called; `None` for a verb that is missing here.
 fn words(verb: &str) -> Option<&'static [&'static str]> {
     Some(match verb {
         "up" => &["up"],
@@ -105,7 +105,7 @@ fn verbs(world: &World) -> Vec<String> {
     all
 }
 
-/// A small disk with everything of a person on it: home, locks, temporary files, the working directory.
+/// A small disk with everything of a user: home, locks, temporary files, the working directory.
 struct Place {
     world: World,
     disk: SmallDisk,
@@ -185,7 +185,7 @@ impl Place {
         }
     }
 
-    /// Some verbs make room.
+    /// Fills the disk again: some verbs free space.
     fn exhaust_again(&self) {
         match self.lacks {
             Lacks::Inodes => self.disk.use_up_inodes(),
@@ -193,7 +193,7 @@ impl Place {
         }
     }
 
-    /// A foreground run waits for the disk and says so; whoever gave it up would end it.
+    /// Runs `run`, which waits for the disk and says so, until it is ended.
     fn try_run(&self, words: &[&str]) -> Answer {
         let mut command = Command::new("timeout");
         command.args(["--signal=INT", "--kill-after=10", "2"]).arg(&self.world.binary).args(words);
@@ -225,7 +225,7 @@ impl Place {
     }
 }
 
-/// The names of everything below a folder that is about sessions and copies.
+/// The names of everything in a folder that belongs to sessions and copies.
 fn made(place: &Place) -> Vec<String> {
     let names = |folder: &str| {
         let entries = std::fs::read_dir(place.disk.path(folder)).into_iter().flatten().flatten();
@@ -264,8 +264,8 @@ fn every_verb_answers(lacks: Lacks) {
     all_goes_on(&place, taken);
 }
 
-/// Without a daemon, and without a log that has room left, on a disk without a byte: what needs a daemon says what is
-/// wrong.
+/// Without a daemon, and with a log that has no room left, on a disk without a free byte: verbs that need a
+/// daemon say what is wrong.
 fn down_and_full(place: &Place) {
     place.disk.free();
     place.ok(&["up"]);
@@ -290,7 +290,7 @@ fn all_goes_on(place: &Place, taken: usize) {
         inbox.as_array().unwrap().iter().map(|row| row["text"].as_str().unwrap()).collect();
     assert_eq!(texts[0], MESSAGE);
     assert!(texts.iter().filter(|text| text.len() == 100_000).count() >= taken, "{taken} were taken");
-    // `purge` may have taken it.
+    // `purge` may have archived it.
     place.run(&["restore", "spare"]);
     for words in [&["new", "fresh", "--", "cat"][..], &["lock", "key:new", "--", "true"], &["start", "spare"]]
     {

@@ -1,6 +1,6 @@
-//! Each file of a home and of its lock folder, one after the other: removed, moved, replaced or cut, under a daemon,
-//! after `down` and after kill -9. Nothing acknowledged is lost in silence, nothing hangs, no session has two agents,
-//! and what a hint says works as written.
+//! Each file of a home and of its lock folder in turn: removed, moved, replaced or truncated, under a daemon,
+//! after `down` and after kill -9. Nothing acknowledged is lost silently, nothing hangs, no session has two
+//! agents, and the hints work as written.
 
 mod case;
 mod cure;
@@ -23,10 +23,10 @@ enum When {
     Killed,
 }
 
-/// Tests that run beside each other share the machine: more threads than this make none of them faster.
+/// Tests that run in parallel share the machine: more threads than this make none of them faster.
 const THREADS: usize = 4;
 
-/// Every file that there is at such a time, each way of harming it: the rows that are wrong fail the test.
+/// Harms every file that exists at that time in each way; the test fails with the wrong rows.
 fn each(when: When, wanted: impl Fn(Kind) -> bool) {
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| wanted(*kind)).collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -59,7 +59,7 @@ fn each_way(kind: Kind, when: When) -> Vec<Row> {
             if absent {
                 return rows;
             }
-            // One that went wrong may have left anything behind, and one that began anew has left nothing.
+            // A home that went wrong may contain anything, and one that began anew contains nothing.
             if wrong || (cured && !home.is_whole()) {
                 home = Inhabited::new();
             }
@@ -136,7 +136,7 @@ fn all_other_files_after_kill_9() {
     each(When::Killed, |kind| is_another(kind) && is_left_otherwise(kind));
 }
 
-/// Whether a daemon that is killed leaves such a file otherwise than one that goes down.
+/// Whether a killed daemon leaves such a file in another state than one that goes down.
 fn is_left_otherwise(kind: Kind) -> bool {
     match kind {
         Kind::Database

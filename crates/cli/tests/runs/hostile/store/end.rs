@@ -7,7 +7,7 @@ fn after_down_the_database_alone_is_whole() {
     let world = World::new();
     world.ok(&["new", "kept", "--mode", "on-demand", "--", "cat"]);
     world.ok(&["send", "kept", "acknowledged"]);
-    // Whoever follows has the database open until the daemon has gone.
+    // A client that follows has the database open until the daemon is gone.
     let _following = world.watch();
     world.ok(&["down"]);
     assert!(!world.home.join("pinfold.db-wal").exists(), "a log is left");

@@ -1,4 +1,4 @@
-//! Each file of a home removed, moved, replaced or cut, under a daemon and without one.
+//! Each file of a home removed, moved, replaced or truncated, under a daemon and without one.
 
 use crate::processes;
 use crate::world::World;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A home with a message that was acknowledged.
+/// A home with an acknowledged message.
 fn kept() -> World {
     let world = World::new();
     world.ok(&["new", "kept", "--mode", "on-demand", "--", "cat"]);
@@ -20,7 +20,7 @@ fn text(world: &World) -> String {
     world.json(&["inbox", "kept"])[0]["text"].as_str().unwrap().to_owned()
 }
 
-/// `up` names the damage; the hint is returned.
+/// Checks that `up` names the damage; returns the hint.
 fn refused(world: &World) -> String {
     let up = world.within(SOON, &["up"]);
     assert_eq!(up.code, 65, "{up:?}");
@@ -45,7 +45,7 @@ fn a_lost_log_is_not_taken_for_an_empty_world() {
         let whole = fs::read(&log).unwrap();
         fs::write(&log, &whole[..cut]).unwrap();
         refused(&world);
-        // What the hint says first works.
+        // The first thing that the hint says works.
         fs::write(&log, whole).unwrap();
         assert_eq!(text(&world), "acknowledged");
         world.ok(&["down"]);
@@ -138,7 +138,7 @@ fn a_database_that_is_removed_under_the_daemon_is_saved_as_the_hint_says() {
     for name in ["pinfold.db", "pinfold.db-wal"] {
         let world = kept();
         fs::remove_file(world.home.join(name)).unwrap();
-        // Noticed without anybody asking for anything that must be recorded.
+        // Noticed although nothing was requested that must be recorded.
         until("it is noticed", || world.within(SOON, &["status"]).stdout.contains(name));
         let sent = world.within(SOON, &["send", "kept", "into nothing"]);
         assert_eq!(sent.code, 65, "{sent:?}");
@@ -197,7 +197,7 @@ fn a_daemon_whose_lock_file_is_removed_has_its_home_all_the_same() {
     assert_eq!(world.daemon_pid(), daemon, "it is found, and no other was started");
     until("the file is there again", || world.home.join("daemon.lock").exists());
     world.ok(&["down"]);
-    // The kernel frees a process's locks, which `down` waits for, a moment before the process is gone.
+    // The kernel frees the locks of a process, which `down` waits for, a moment before the process is gone.
     until("the daemon is gone", || !processes::lives(daemon));
 }
 

@@ -1,4 +1,4 @@
-//! One changed byte anywhere in a home: what was acknowledged reads back as it was, or is named as damaged.
+//! One changed byte anywhere in a home: what was acknowledged reads back unchanged, or is named as damaged.
 
 use crate::world::World;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `PINFOLD_FLIPS` asks for more; a seed that failed is tried again with `PINFOLD_SEED`.
+/// `PINFOLD_FLIPS` asks for more; `PINFOLD_SEED` repeats a seed that failed.
 const FLIPS: usize = 200;
 const THREADS: usize = 4;
 
@@ -32,7 +32,7 @@ fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A home at rest whose contents are known.
+/// A home at rest with known contents.
 struct Prepared {
     world: World,
     known: Known,
@@ -78,7 +78,7 @@ fn prepare(end: End) -> Prepared {
     Prepared { world, known }
 }
 
-/// Everything through the verbs; an answer that names damage instead.
+/// Reads everything through the verbs; the error is an answer that names damage.
 fn read(world: &World) -> Result<Known, String> {
     let sessions = ask(world, &["ls", "--all"])?;
     let mut known = Known { sessions: BTreeMap::new(), inboxes: BTreeMap::new(), events: Vec::new() };
@@ -107,13 +107,13 @@ fn ask(world: &World, words: &[&str]) -> Result<Value, String> {
     }
 }
 
-/// What of a session was acknowledged, without what moves by itself.
+/// The acknowledged part of a session, without what changes by itself.
 fn settled(session: &Value) -> Value {
     let fields = ["id", "name", "agent", "dir", "mode", "state", "inbox", "command", "tags", "created_at"];
     fields.iter().map(|field| ((*field).to_owned(), session[field].clone())).collect()
 }
 
-/// Each thing is equal, or named as damaged; nothing is missing in silence.
+/// Checks that each thing is equal or named as damaged; nothing is missing silently.
 fn compare(known: &Known, found: &Known) -> Result<(), String> {
     for (name, session) in &known.sessions {
         if found.sessions.get(name).map(as_if_whole).as_ref() != Some(session) {
@@ -126,7 +126,7 @@ fn compare(known: &Known, found: &Known) -> Result<(), String> {
     rows(&known.events, &found.events, |row| row["kind"] == "damaged")
 }
 
-/// A message that waits is counted as one that waits, or as one that is damaged.
+/// The session with its damaged messages counted as queued.
 fn as_if_whole(session: &Value) -> Value {
     let mut session = session.clone();
     let inbox = session["inbox"].as_object_mut().unwrap();
@@ -143,7 +143,7 @@ fn rows(known: &[Value], found: &[Value], damaged: impl Fn(&Value) -> bool) -> R
     Ok(())
 }
 
-/// A byte to be changed.
+/// A byte to change.
 #[derive(Debug, Clone)]
 struct Flip {
     end: End,
@@ -163,7 +163,7 @@ fn files_below(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Half of the flips are in the database and its log, half of those behind `down`; the rest is everywhere else.
+/// Half of the flips are in the database and its log, half of those after `down`; the rest are everywhere else.
 fn draw(dice: &mut Dice, number: usize, homes: &[(End, &Prepared); 2]) -> Flip {
     let (end, home) = homes[number % 2];
     let mut files = Vec::new();
@@ -180,7 +180,7 @@ fn draw(dice: &mut Dice, number: usize, homes: &[(End, &Prepared); 2]) -> Flip {
     let choices = if (number / 2).is_multiple_of(2) { of_database } else { others };
     let file = choices[dice.below(choices.len())];
     let bytes = std::fs::read(file).unwrap();
-    // What was never written is as large as all the rest.
+    // The part that was never written is as large as all the rest.
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(bytes.len(), |last| last + 1);
     let by = u8::try_from(1 + dice.below(255)).unwrap();
     Flip { end, file: file.strip_prefix(&home.world.home).unwrap().to_owned(), at: dice.below(used), by }

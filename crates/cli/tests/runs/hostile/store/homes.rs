@@ -1,15 +1,15 @@
-//! Homes that older versions left behind, with what those versions told of them: this version tells the same.
+//! Homes left by older versions, with what those versions said about them: this version says the same.
 //!
-//! Each was made by the binaries of a commit (schema 1: bc249cc, which had no messages yet; schema 2: 481a7f6), in `/`, and
-//! put beside the JSON that they gave for `show`, `inbox` and `events`. Fields may be added since; what was there is
-//! there, and equal.
+//! Each was made by the binaries of a commit (schema 1: bc249cc, which had no messages yet; schema 2:
+//! 481a7f6), in `/`, and stored beside the JSON that they gave for `show`, `inbox` and `events`. Fields may
+//! have been added since; what was there still is, and equal.
 
 use crate::world::World;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What is told of a session otherwise on purpose: of a run that ended it is said how, in words.
+/// The field that differs on purpose: it now says in words how a run ended.
 const RETOLD: &str = "why";
 
 struct Home {
@@ -25,13 +25,13 @@ impl Home {
         std::fs::set_permissions(&world.home, PermissionsExt::from_mode(0o700)).unwrap();
         std::fs::copy(fixtures.join(format!("{version}.db")), world.home.join("pinfold.db")).unwrap();
         std::fs::set_permissions(world.home.join("pinfold.db"), PermissionsExt::from_mode(0o600)).unwrap();
-        // It was not made here.
+        // The home was not made here.
         world.ok(&["--trust", "up"]);
         let told = std::fs::read_to_string(fixtures.join(format!("{version}.json"))).unwrap();
         Home { world, told: serde_json::from_str(&told).unwrap() }
     }
 
-    /// Everything that was told, beside what is told now.
+    /// The differences between what was said then and now.
     fn differences(&self) -> Vec<String> {
         let mut found = Vec::new();
         for session in list(&self.told["sessions"]) {
@@ -60,7 +60,7 @@ fn compare_rows(what: &str, told: &[Value], now: &[Value], found: &mut Vec<Strin
     }
 }
 
-/// What was told is told; there may be more.
+/// Everything said then is said now; there may be more.
 fn compare(what: &str, told: &Value, now: &Value, found: &mut Vec<String>) {
     match told.as_object() {
         Some(fields) => {
@@ -73,7 +73,7 @@ fn compare(what: &str, told: &Value, now: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The home loads, tells what it told, can be written, and tells it once more.
+/// Checks that the home loads, says the same, can be written, and says the same once more.
 fn tells_the_same(version: &str) {
     let home = Home::of(version);
     assert_eq!(home.differences(), [""; 0]);

@@ -22,7 +22,7 @@ pub(super) struct Row {
     pub(super) ways: usize,
 }
 
-/// Said of a file that there is not at such a time.
+/// The result for a file that does not exist at that time.
 const ABSENT: &str = "is not there";
 
 impl Row {
@@ -57,16 +57,16 @@ impl fmt::Display for Row {
     }
 }
 
-/// A case that is tried.
+/// The case being tried.
 struct Case<'a> {
     home: &'a Inhabited,
     kind: Kind,
     when: When,
     known: Known,
-    /// Texts that were acknowledged since.
+    /// Texts acknowledged since the harm.
     sent: Vec<String>,
     said: Vec<Said>,
-    /// What to do, as the first answer that named damage said it.
+    /// The hint of the first answer that named damage.
     hint: Option<String>,
     cure: Option<Cure>,
 }
@@ -124,7 +124,7 @@ impl Case<'_> {
         match cure {
             Cure::PutBack => {}
             Cure::Commands(_) if cure.makes_a_backup() => {}
-            // It was made before anything of this.
+            // The backup was made before any of this.
             Cure::Commands(_) => self.sent.clear(),
             Cure::Aside(_) if kind == Kind::Config || kind == Kind::Witness => {}
             Cure::Aside(_) => return self.goes_on_with_less(),
@@ -132,7 +132,7 @@ impl Case<'_> {
         self.ends_well()
     }
 
-    /// Something was given up for good, as the hint said: what is left works.
+    /// Something was given up for good, as the hint said; checks that what is left works.
     fn goes_on_with_less(&mut self) -> Done {
         (self.known, self.sent) = (Known::default(), Vec::new());
         self.home.world.ok(&["ls", "--all"]);
@@ -145,8 +145,8 @@ impl Case<'_> {
         self.no_doubles()
     }
 
-    /// All verbs, and again after `down`, until damage is named. What a daemon of its own has read at its start and found
-    /// well, the next one need not read again, unless the store is at stake.
+    /// Tries all verbs, and again after `down`, until damage is named. What a daemon has read at its start
+    /// and found well, the next one need not read again, unless the store is at stake.
     fn rounds(&mut self) -> Result<Round, String> {
         self.verbs(&["ls", "show", "inbox", "events", "send", "search", "stop", "start"])?;
         if self.hint.is_some() {
@@ -205,12 +205,12 @@ impl Case<'_> {
         Ok(answer)
     }
 
-    /// Whether a code says that something of the home cannot be used: its data, or its configuration.
+    /// Whether an exit code says that something of the home cannot be used: its data, or its configuration.
     fn named(&self, code: i32) -> bool {
         code == if self.kind == Kind::Config { 78 } else { 65 }
     }
 
-    /// SQLite has its index mapped: whoever writes into it in place ends the daemon, and the next verb starts another.
+    /// SQLite maps its index: writing into it in place kills the daemon, and the next verb starts another.
     fn kills_the_daemon(&self) -> bool {
         matches!(self.kind, Kind::Index | Kind::SearchIndex) && self.when == When::Running
     }
@@ -224,7 +224,7 @@ impl Case<'_> {
         }
     }
 
-    /// What was acknowledged is there and equal.
+    /// Checks that what was acknowledged exists and is equal.
     fn compare(&self, verb: &str, told: &Value) -> Done {
         let none = Vec::new();
         let list = told.as_array().unwrap_or(&none);
@@ -251,7 +251,7 @@ impl Case<'_> {
         }
     }
 
-    /// Everything works again, and nothing of what was acknowledged is missing.
+    /// Checks that everything works again, and that nothing acknowledged is missing.
     fn ends_well(&mut self) -> Done {
         let before = self.said.len();
         self.verbs(&["ls", "inbox", "events", "send", "stop", "start"])?;
@@ -262,7 +262,7 @@ impl Case<'_> {
     }
 }
 
-/// How all verbs, before and after `down`, went.
+/// How all verbs went, before and after `down`.
 #[derive(Debug, PartialEq)]
 enum Round {
     Well,

@@ -1,26 +1,26 @@
-//! What a hint says, done as it is written.
+//! Follows a hint as it is written.
 
 use super::harm::{Harm, Harmed};
 use super::inhabited::{DEADLINE, Inhabited};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A file that is back is noticed within this.
+/// A file that is back is noticed within this time.
 const NOTICED: Duration = Duration::from_secs(5);
 
-/// One way out of several that a hint offers.
+/// One of the ways out that a hint offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cure {
-    /// The file is put back, or corrected.
+    /// Put the file back, or correct it.
     PutBack,
-    /// Commands of ours, in order.
+    /// Run these commands of ours, in order.
     Commands(Vec<Vec<String>>),
-    /// What is moved aside: a path, or the file itself.
+    /// Move this path, or the file itself, aside.
     Aside(String),
 }
 
-/// The ways out that a hint offers, in its order. What was not moved cannot be put back under a daemon, which has the
-/// file itself open.
+/// The ways out that a hint offers, in its order. A file that was not moved cannot be put back under a
+/// daemon, which has the file itself open.
 pub(super) fn ways(hint: &str, harm: Harm, is_up: bool) -> Vec<Cure> {
     let all = hint.split("; ").flat_map(|part| part.split(" or ")).filter_map(way);
     all.filter(|cure| *cure != Cure::PutBack || harm == Harm::Moved || !is_up).collect()
@@ -42,7 +42,7 @@ fn way(part: &str) -> Option<Cure> {
 }
 
 impl Cure {
-    /// Does it; `older` is a backup from before the harm.
+    /// Follows it; `older` is a backup from before the harm.
     pub(super) fn follow(&self, home: &Inhabited, harmed: &Harmed, older: &Path) -> Result<(), String> {
         match self {
             Cure::PutBack => {
@@ -63,7 +63,7 @@ impl Cure {
     }
 }
 
-/// A daemon that misses a file looks for it.
+/// Waits until the daemon goes on: it looks for a file that it misses.
 fn goes_on(home: &Inhabited) -> Result<(), String> {
     let until = Instant::now() + NOTICED;
     loop {
@@ -84,7 +84,7 @@ fn all_of(all: &[Vec<String>], home: &Inhabited, older: &Path) -> Result<(), Str
         let words: Vec<&str> =
             words.iter().map(|word| if word == "FILE" { file.to_str().unwrap() } else { word }).collect();
         let answer = home.world.within(DEADLINE, &words);
-        // Where none can be made there is the older one, as the hint says.
+        // If no new backup can be made, the older one is used, as the hint says.
         if answer.code != 0 && (words[0] != "backup" || answer.code != 65) {
             return Err(format!("{words:?}, as the hint says: {answer:?}"));
         }

@@ -1,9 +1,9 @@
-//! Every file that stands in a home and in the lock folder, by what it is for.
+//! Every file in a home and in the lock folder, by its purpose.
 
 use crate::world::World;
 use std::path::{Path, PathBuf};
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Database,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Reserve,
     Stops,
     Marker,
-    /// What a session was given; one whose file is lost is damaged, and not started.
+    /// The values given to a session; without them it is damaged, and not started.
     Values,
     DaemonLock,
     DaemonPlace,
@@ -34,13 +34,13 @@ pub(super) enum Kind {
     Gate,
     Ledger,
     Test,
-    /// What `restore-backup` keeps of the database that was there; only people look at it.
+    /// The old database kept by `restore-backup`; only people look at it.
     Old,
-    /// Finds words in all the others; one that cannot be read is made anew.
+    /// Finds words in all the others; an unreadable one is made again.
     Search,
     SearchLog,
     SearchIndex,
-    /// What the hashes in names of accounts are keyed with; a lost one is made anew.
+    /// The key of the hashes in account names; a lost one is made again.
     AccountKey,
 }
 
@@ -78,7 +78,7 @@ impl Kind {
         Kind::AccountKey,
     ];
 
-    /// What a file of this path is; `root` has the home and the lock folder.
+    /// The kind of the file at a path; `root` contains the home and the lock folder.
     fn of(path: &Path, root: &Path) -> Kind {
         let inside = path.strip_prefix(root).unwrap();
         let words: Vec<&str> = inside.iter().map(|word| word.to_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Ways in which a file comes to harm.
+//! The ways of harming a file.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -15,7 +15,7 @@ pub(super) enum Harm {
     Halved,
 }
 
-/// What is left of a file, to be put back.
+/// What is needed to put a file back.
 pub(super) struct Harmed {
     file: PathBuf,
     aside: PathBuf,
@@ -26,7 +26,8 @@ impl Harm {
     pub(super) const ALL: [Harm; 6] =
         [Harm::Removed, Harm::Moved, Harm::Garbage, Harm::Anothers, Harm::Emptied, Harm::Halved];
 
-    /// Does it. A copy, or where it was moved the file itself, is kept aside; `anothers` is the same file of another home.
+    /// Harms a file. A copy of it, or the moved file itself, is kept aside; `anothers` is the same file of
+    /// another home.
     pub(super) fn do_to(self, file: &Path, aside: &Path, anothers: Option<&Path>) -> Harmed {
         let socket = fs::symlink_metadata(file).unwrap().file_type().is_socket();
         let moved = self == Harm::Moved || socket;
@@ -38,12 +39,12 @@ impl Harm {
         match self {
             Harm::Moved => {}
             Harm::Removed => missing_is_fine(fs::remove_file(file)),
-            // As `cp` does, into the file that is there.
+            // Into the existing file, as `cp` does.
             Harm::Garbage => fs::write(file, vec![0x55; 10_000]).unwrap(),
             Harm::Emptied => fs::write(file, "").unwrap(),
             Harm::Halved if socket => fs::write(file, "").unwrap(),
             Harm::Halved => halve(file),
-            // A socket that nobody listens at.
+            // A socket without a listener.
             Harm::Anothers if socket => drop(UnixListener::bind(file).unwrap()),
             Harm::Anothers => replace(file, anothers),
         }
@@ -63,7 +64,7 @@ fn halve(file: &Path) {
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
 }
 
-/// As `mv` does.
+/// Replaces the file as `mv` does.
 fn replace(file: &Path, anothers: Option<&Path>) {
     let draft = file.with_extension("draft");
     match anothers {

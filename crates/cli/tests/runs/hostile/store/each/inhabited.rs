@@ -1,4 +1,4 @@
-//! A home with something of everything, whose contents are known.
+//! A home with something of everything and with known contents.
 
 use super::files::{Kind, files};
 use super::is_of_store;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-/// No verb takes longer, whatever was done to the home.
+/// No verb takes longer, whatever happened to the home.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(super) struct Inhabited {
     pub(super) world: World,
     counted: AtomicUsize,
-    /// Every file as it once was: what is gone after a case is there for the next.
+    /// Every file as it once was, to restore for the next case what this one has lost.
     spare: Mutex<BTreeMap<PathBuf, Vec<u8>>>,
 }
 
-/// What was acknowledged: sessions by name, messages and events by what they are told apart by.
+/// What was acknowledged: sessions by name, messages and events by their ids.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) sessions: BTreeMap<String, Value>,
@@ -31,7 +31,7 @@ pub(super) struct Known {
 const CHAT: &str = "while read -r line; do echo \"PINFOLD_DONE answer to $line\"; done";
 
 impl Inhabited {
-    /// One that runs always, one with a terminal, one that chats, is stopped and has a queued message, and locks.
+    /// One session that always runs, one with a terminal, one stopped chat with a queued message, and locks.
     pub(super) fn new() -> Inhabited {
         let world = World::new();
         world.ok(&["up"]);
@@ -46,17 +46,17 @@ impl Inhabited {
         world.ok(&["stop", "chat"]);
         world.ok(&["send", "chat", "queued"]);
         world.ok(&["lock", "key:kept", "--", "true"]);
-        // Who waits at a folder that is in use leaves a gate.
+        // A process that waits at a directory in use leaves a gate.
         assert_eq!(world.run(&["lock", ".", "--", "true"]).code, 75);
         Inhabited { world, counted: AtomicUsize::new(0), spare: Mutex::default() }
     }
 
-    /// A name that was not used before.
+    /// An unused name.
     pub(super) fn fresh(&self, what: &str) -> String {
         format!("{what}-{}", self.counted.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Puts a file back that the last case has cost, or keeps a copy of it. SQLite's are its own.
+    /// Restores a file that the last case has lost, or saves a copy of it. SQLite's files are left to SQLite.
     pub(super) fn complete(&self, kind: Kind) {
         let mut spare = self.spare.lock().unwrap();
         if is_of_store(kind) {
@@ -67,7 +67,7 @@ impl Inhabited {
         }
         match self.file(kind) {
             Some(file) => {
-                // A socket has nothing that could be kept.
+                // A socket has no contents to save.
                 let bytes = std::fs::read(&file).ok();
                 bytes.map(|bytes| spare.entry(file).or_insert(bytes));
             }
@@ -75,7 +75,7 @@ impl Inhabited {
         }
     }
 
-    /// Waits for the room that is kept: it is made when there is time.
+    /// Waits for the reserve, which the daemon makes when it has time.
     pub(super) fn reserved(&self) {
         let until = std::time::Instant::now() + DEADLINE;
         while self.file(Kind::Reserve).is_none() {
@@ -84,12 +84,12 @@ impl Inhabited {
         }
     }
 
-    /// Has the words of everything in the index, as they are after a search.
+    /// Makes the search index complete, as it is after a search.
     pub(super) fn searched(&self) {
         self.world.ok(&["search", "question"]);
     }
 
-    /// Ends the holder of a lock, which is written down for the daemon.
+    /// Ends the holder of a lock, which is recorded for the daemon.
     fn unlock(&self) {
         let key = format!("key:{}", self.fresh("held"));
         let holding = self.world.follow(&["lock", &key, "--", "sh", "-c", "echo held; exec sleep 1000"]);
@@ -97,7 +97,7 @@ impl Inhabited {
         self.world.ok(&["unlock", &key, "--kill"]);
     }
 
-    /// The file of a kind that is harmed: of sessions, the one that has most to lose.
+    /// The file of this kind to harm: of several sessions, that of the one with most to lose.
     pub(super) fn file(&self, kind: Kind) -> Option<PathBuf> {
         let id = if [Kind::Output, Kind::Exits].contains(&kind) {
             self.id("runs")
@@ -110,12 +110,12 @@ impl Inhabited {
         found.find(|(_, path)| path.to_str().unwrap().contains(&id)).map(|(_, path)| path)
     }
 
-    /// The id of a session, from where it is known without a daemon.
+    /// The id of a session, known without a daemon.
     fn id(&self, name: &str) -> String {
         std::fs::read_to_string(self.world.path(&format!("id-{name}"))).unwrap()
     }
 
-    /// Everything through the verbs, while all is well.
+    /// Reads everything through the verbs, while all is well.
     pub(super) fn read(&self) -> Known {
         let mut known = Known::default();
         let sessions: Vec<Value> = self.list(&["ls", "--all"]).iter().map(settled).collect();
@@ -129,7 +129,7 @@ impl Inhabited {
         known
     }
 
-    /// Whether all its sessions are there.
+    /// Whether it has all its sessions.
     pub(super) fn is_whole(&self) -> bool {
         let names: Vec<Value> = self.list(&["ls"]).iter().map(|session| session["name"].clone()).collect();
         names == ["runs", "screen", "chat"]
@@ -148,13 +148,13 @@ pub(super) fn by(rows: &[Value], field: &str) -> BTreeMap<String, Value> {
     rows.iter().map(|row| (row[field].to_string(), row.clone())).collect()
 }
 
-/// What of a session was acknowledged, without what moves by itself.
+/// The acknowledged part of a session, without what changes by itself.
 pub(super) fn settled(session: &Value) -> Value {
     let fields = ["id", "name", "agent", "dir", "mode", "command", "tags", "created_at"];
     fields.iter().map(|field| ((*field).to_owned(), session[field].clone())).collect()
 }
 
-/// The same file of another home, as far as it has one.
+/// The same file of another home, if that has one.
 pub(super) fn anothers(kind: Kind) -> Option<PathBuf> {
     static OTHER: OnceLock<Inhabited> = OnceLock::new();
     let other = OTHER.get_or_init(|| {
