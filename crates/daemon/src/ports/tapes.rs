@@ -1,4 +1,5 @@
-//! Tapes of runs, as the loop reads them: a stretch at a time, on a thread that does nothing else.
+//! Tapes of runs, as the loop reads them: a stretch at a time. What the shim has just written is still in the
+//! kernel's memory and is read at once; everything else is read on a thread that does nothing else.
 
 use super::Then;
 use pinfold_agents::{Label, What};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing::warn;
 
 /// How much output is read at once: the loop has other tapes to hear.
@@ -101,9 +102,13 @@ impl Taped {
 /// Tapes on this machine's disk.
 #[derive(Default)]
 pub(crate) struct DiskTapes {
+    open: Arc<Mutex<Open>>,
     /// The thread that reads; started when there is something to read.
     orders: Mutex<Option<Sender<Order>>>,
 }
+
+/// Tapes that are being read.
+type Open = BTreeMap<SessionId, Reader>;
 
 enum Order {
     Read(Stretch, Then<Passage>),
@@ -115,7 +120,7 @@ impl DiskTapes {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         if orders.is_none() {
             let (sender, receiver) = channel();
-            match begin(receiver) {
+            match begin(receiver, Arc::clone(&self.open)) {
                 Ok(()) => *orders = Some(sender),
                 Err(error) => warn!("tapes cannot be read: {error}"),
             }
@@ -129,11 +134,22 @@ impl DiskTapes {
             (None, Order::Forget(_)) => {}
         }
     }
+
+    /// Reads what the shim has reported if that needs neither a disk nor the reading thread.
+    fn read_from_memory(&self, wanted: &Stretch) -> Option<Passage> {
+        let to = Position(wanted.to?);
+        let mut open = self.open.try_lock().ok()?;
+        let reader = open.get_mut(&wanted.id).filter(|reader| reader.position().0 == wanted.from)?;
+        reader.fetch(to).then(|| stretch(reader, wanted.run, to))
+    }
 }
 
 impl Tapes for DiskTapes {
     fn read(&self, wanted: Stretch, then: Then<Passage>) {
-        self.send(Order::Read(wanted, then));
+        match self.read_from_memory(&wanted) {
+            Some(passage) => then(passage),
+            None => self.send(Order::Read(wanted, then)),
+        }
     }
 
     fn forget(&self, id: SessionId) {
@@ -143,13 +159,17 @@ impl Tapes for DiskTapes {
     }
 }
 
-fn begin(orders: Receiver<Order>) -> io::Result<()> {
+fn begin(orders: Receiver<Order>, open: Arc<Mutex<Open>>) -> io::Result<()> {
     let read = move || {
-        let mut open = BTreeMap::new();
         let most = most_open();
         for order in orders {
+            let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
             match order {
-                Order::Read(wanted, then) => then(read(&mut open, most, &wanted)),
+                Order::Read(wanted, then) => {
+                    let passage = read(&mut open, most, &wanted);
+                    drop(open);
+                    then(passage);
+                }
                 Order::Forget(id) => _ = open.remove(&id),
             }
         }
@@ -164,7 +184,7 @@ fn most_open() -> usize {
     share.clamp(FEWEST_OPEN, MOST_OPEN)
 }
 
-fn read(open: &mut BTreeMap<SessionId, Reader>, most: usize, wanted: &Stretch) -> Passage {
+fn read(open: &mut Open, most: usize, wanted: &Stretch) -> Passage {
     if open.len() >= most && !open.contains_key(&wanted.id) {
         open.clear();
     }
@@ -255,5 +275,40 @@ mod tests {
         };
         assert_eq!(lines(0, Some(told)), (vec![b"first".to_vec()], told));
         assert_eq!(lines(told, None), (vec![b"second".to_vec()], tape.end().0));
+    }
+
+    /// Whether this file system tells what it has in memory; not all of them do.
+    fn knows_its_memory(folder: &std::path::Path) -> bool {
+        let path = folder.join("probe");
+        std::fs::write(&path, "x").unwrap();
+        let (file, mut byte) = (std::fs::File::open(&path).unwrap(), [0]);
+        let mut pieces = [io::IoSliceMut::new(&mut byte)];
+        rustix::io::preadv2(&file, &mut pieces, 0, rustix::io::ReadWriteFlags::NOWAIT) == Ok(1)
+    }
+
+    #[test]
+    fn lines_just_written_are_read_at_once_and_each_of_them_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tape");
+        let limits = Limits { segment_bytes: 4096, ..Limits::default() };
+        let mut tape = Tape::open(&path, limits).unwrap();
+        let (tapes, id) = (DiskTapes::default(), SessionId(Ulid::new(1, 1)));
+        let (told, hears) = mpsc::channel();
+        let (mut from, mut all, mut at_once) = (0, Vec::new(), 0);
+        for number in 0..200 {
+            tape.append(Wall(1), RUN, Kind::Out(format!("line {number}").as_bytes())).unwrap();
+            let (to, told) = (Some(tape.end().0), told.clone());
+            let wanted = Stretch { id, folder: path.clone(), run: RUN, from, to };
+            tapes.read(wanted, Box::new(move |passage| told.send(passage).unwrap()));
+            let now = hears.try_recv();
+            at_once += usize::from(now.is_ok());
+            let passage = now.or_else(|_| hears.recv_timeout(std::time::Duration::from_secs(60))).unwrap();
+            from = passage.next;
+            all.extend(passage.entries.into_iter().map(|entry| String::from_utf8(entry.bytes).unwrap()));
+        }
+        let lines: Vec<String> = (0..200).map(|number| format!("line {number}")).collect();
+        assert_eq!(all, lines);
+        // The first read of each segment opens it on the thread.
+        assert!(at_once >= 150 || !knows_its_memory(folder.path()), "only {at_once} at once");
     }
 }

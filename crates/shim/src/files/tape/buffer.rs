@@ -1,10 +1,11 @@
 //! A part of a segment in memory, so that one read serves many short entries.
 
 use super::format::{HEAD, Head};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
+use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 
-/// Bytes of one read.
+/// Most bytes of one read, unless an entry is longer.
 const READ: usize = 64 << 10;
 
 /// Bytes of one file.
@@ -27,15 +28,16 @@ impl Buffer {
         &self.bytes[from..from + head.length as usize]
     }
 
-    /// Returns the entry at an offset, if it is whole in the file; reads the file if it is not in the buffer.
-    pub(super) fn entry(&mut self, fd: &OwnedFd, offset: u64) -> Result<Option<Head>, Errno> {
+    /// Returns the entry at an offset, if it is whole in the file; reads the file if it is not in the buffer,
+    /// no further than the offset `end` if the entry ends before it.
+    pub(super) fn entry(&mut self, fd: &OwnedFd, offset: u64, end: u64) -> Result<Option<Head>, Errno> {
         if let Some(head) = Head::checked(self.rest(offset)) {
             return Ok(Some(head));
         }
         // The buffer may hold only half an entry, as it was when it was read.
-        self.read(fd, offset, READ)?;
+        self.read(fd, offset, up_to(offset, end))?;
         let claimed = self.rest(offset).first_chunk().and_then(Head::claimed);
-        if let Some(head) = claimed.filter(|head| head.whole() > READ as u64) {
+        if let Some(head) = claimed.filter(|head| head.whole() > self.bytes.len() as u64) {
             self.read(fd, offset, head.whole() as usize)?;
         }
         let whole = Head::checked(self.rest(offset));
@@ -43,6 +45,23 @@ impl Buffer {
             self.clear();
         }
         Ok(whole)
+    }
+
+    /// Replaces the buffer with the bytes between two offsets, if there are not too many and the kernel has
+    /// them all in memory; never waits for a disk.
+    pub(super) fn fetch(&mut self, fd: &OwnedFd, offset: u64, end: u64) -> bool {
+        let most = up_to(offset, end);
+        self.bytes.clear();
+        self.bytes.shrink_to(READ);
+        self.bytes.resize(most, 0);
+        self.from = offset;
+        let mut pieces = [IoSliceMut::new(&mut self.bytes)];
+        let read = rustix::io::preadv2(fd, &mut pieces, offset, ReadWriteFlags::NOWAIT);
+        let is_whole = read == Ok(most) && offset + most as u64 == end;
+        if !is_whole {
+            self.clear();
+        }
+        is_whole
     }
 
     fn rest(&self, offset: u64) -> &[u8] {
@@ -69,4 +88,9 @@ impl Buffer {
         }
         Ok(())
     }
+}
+
+/// How many bytes to read from an offset on if nothing after `end` is wanted: a head at least.
+fn up_to(offset: u64, end: u64) -> usize {
+    usize::try_from(end.saturating_sub(offset)).unwrap_or(READ).clamp(HEAD, READ)
 }

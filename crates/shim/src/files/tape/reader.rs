@@ -62,6 +62,13 @@ impl Reader {
         self.position
     }
 
+    /// Takes what the tape has before `end` into memory, if that needs no disk: then the entries up to there
+    /// are returned without another read. `false` if it may need one, or is more than a reader holds at once.
+    pub fn fetch(&mut self, end: Position) -> bool {
+        let Some(Segment { fd, base }) = &self.segment else { return false };
+        self.position < end && self.buffer.fetch(fd, self.position.0 - base, end.0 - base)
+    }
+
     /// Returns the next entry, or `None` if there is none yet.
     ///
     /// # Errors
@@ -110,12 +117,12 @@ impl Reader {
                 // Its first entry may be after the requested end.
                 continue;
             }
-            if let Some(head) = self.here()? {
+            if let Some(head) = self.here(end)? {
                 return Ok(Some(head));
             }
             let Some(later) = self.later()? else { return Ok(None) };
             // Only now is it certain that nothing more comes here: what came meanwhile is read first.
-            if let Some(head) = self.here()? {
+            if let Some(head) = self.here(end)? {
                 return Ok(Some(head));
             }
             self.enter(later);
@@ -124,9 +131,9 @@ impl Reader {
     }
 
     /// Returns the whole entry at the position, in the open segment.
-    fn here(&mut self) -> Result<Option<Head>, Errno> {
+    fn here(&mut self, end: Position) -> Result<Option<Head>, Errno> {
         let Some(Segment { fd, base }) = &self.segment else { return Ok(None) };
-        self.buffer.entry(fd, self.position.0 - base)
+        self.buffer.entry(fd, self.position.0 - base, end.0 - base)
     }
 
     /// Opens the segment that contains the position, else the first one after it.

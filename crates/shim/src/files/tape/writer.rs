@@ -299,7 +299,7 @@ fn create(folder: &Path, base: u64) -> Result<OwnedFd, Errno> {
 fn whole(file: &OwnedFd) -> Result<u64, Errno> {
     let mut buffer = super::buffer::Buffer::default();
     let mut at = SEGMENT_HEAD as u64;
-    while let Some(head) = buffer.entry(file, at)? {
+    while let Some(head) = buffer.entry(file, at, u64::MAX)? {
         at += head.whole();
     }
     Ok(at)
