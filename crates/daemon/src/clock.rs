@@ -8,16 +8,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Tells the time and draws the jitter.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct NowSource {
     dice: u64,
 }
 
-impl Clock {
-    pub(crate) fn new() -> Clock {
+impl NowSource {
+    pub(crate) fn new() -> NowSource {
         // Jitter spreads restarts; the time and the pid are a good enough seed.
         let moment = clock_gettime(ClockId::Monotonic);
         let seed = (moment.tv_nsec as u64) ^ (u64::from(std::process::id()) << 32);
-        Clock { dice: seed | 1 }
+        NowSource { dice: seed | 1 }
     }
 
     pub(crate) fn now(&mut self) -> Now {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn both_clocks_go_forward_and_the_dice_change() {
-        let mut clock = Clock::new();
+        let mut clock = NowSource::new();
         let (first, second) = (clock.now(), clock.now());
         assert!(second.boot >= first.boot && first.boot.0 > 0 && first.wall.0 > 1_600_000_000_000);
         assert_ne!(clock.draw(), clock.draw());

@@ -86,6 +86,6 @@ mod show;
 pub use define::home::Home;
 pub use define::variables::is_harmless;
 pub use define::{config, declared, preset, values};
-pub use foreground::{Options as AloneOptions, RunError, run as run_alone};
-pub use life::{Options, StartError, run};
+pub use foreground::{ForegroundOptions, RunError, run as run_alone};
+pub use life::{DaemonOptions, StartError, run};
 pub use ports::locks::BY_DAEMON;

@@ -13,8 +13,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     runs: [AtomicU64; VERDICTS.len()],
-    pub(crate) restarts: Count,
-    pub(crate) refused_starts: Count,
+    pub(crate) restarts: MetricCounter,
+    pub(crate) refused_starts: MetricCounter,
     pub(crate) respawn: Histogram,
     pub(crate) commit: Histogram,
     pub(crate) fold: Histogram,
@@ -22,20 +22,20 @@ pub(crate) struct Metrics {
     pub(crate) of_runs: Waits,
     pub(crate) of_holds: Waits,
     /// Events, runs and messages that retention deleted, and how long each of its steps took.
-    forgotten: [Count; OF_PAST.len()],
+    forgotten: [MetricCounter; OF_PAST.len()],
     pruning: Histogram,
     /// Tokens read, written and cached, and billionths of a dollar.
     spent: [AtomicU64; 4],
     /// Holds being waited for, and holds held.
-    pub(crate) waiting: Level,
-    pub(crate) held: Level,
+    pub(crate) waiting: MetricGauge,
+    pub(crate) held: MetricGauge,
 }
 
 /// How long locks were waited for, and how often in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) seconds: Histogram,
-    pub(crate) busy: Count,
+    pub(crate) busy: MetricCounter,
 }
 
 const OF_PAST: [&str; 3] = ["events", "runs", "messages"];
@@ -52,9 +52,9 @@ const VERDICTS: [Verdict; 7] = [
 
 /// A number that only grows.
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+pub(crate) struct MetricCounter(AtomicU64);
 
-impl Count {
+impl MetricCounter {
     pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -62,9 +62,9 @@ impl Count {
 
 /// How many of something exist now.
 #[derive(Debug, Default)]
-pub(crate) struct Level(AtomicU64);
+pub(crate) struct MetricGauge(AtomicU64);
 
-impl Level {
+impl MetricGauge {
     pub(crate) fn now(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

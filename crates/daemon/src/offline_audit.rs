@@ -60,29 +60,29 @@ pub fn now() -> String {
 }
 
 /// The records of the file, and the file under its lock: nothing can be appended until they are stored.
-pub(crate) struct Left {
-    pub(crate) events: Vec<Told>,
+pub(crate) struct AuditRecords {
+    pub(crate) events: Vec<AuditRecord>,
     file: std::fs::File,
 }
 
 /// One record, with the name of the session that it is about.
-pub(crate) struct Told {
+pub(crate) struct AuditRecord {
     pub(crate) event: AuditEvent,
     pub(crate) session: Option<String>,
 }
 
 /// What there is to take.
-pub(crate) enum Found {
+pub(crate) enum AuditState {
     Nothing,
-    Records(Left),
+    Records(AuditRecords),
     /// Another process has the file's lock: its records so far can be known, and are taken when the file is
     /// free.
-    Busy(Vec<Told>),
+    Busy(Vec<AuditRecord>),
 }
 
 /// Reads the records, without waiting for a lock.
-pub(crate) fn read(path: &Path) -> Result<Found, Errno> {
-    let Some(mut file) = open(path)? else { return Ok(Found::Nothing) };
+pub(crate) fn read(path: &Path) -> Result<AuditState, Errno> {
+    let Some(mut file) = open(path)? else { return Ok(AuditState::Nothing) };
     let is_ours = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => true,
         Err(Errno::WOULDBLOCK) => false,
@@ -93,11 +93,11 @@ pub(crate) fn read(path: &Path) -> Result<Found, Errno> {
         .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
     // Whatever another program has put there: the records beside it are taken, and so is it.
     let text = String::from_utf8_lossy(&bytes);
-    let events: Vec<Told> = text.lines().filter(|line| !line.is_empty()).map(event).collect();
+    let events: Vec<AuditRecord> = text.lines().filter(|line| !line.is_empty()).map(event).collect();
     Ok(match (is_ours, events.is_empty()) {
-        (false, _) => Found::Busy(events),
-        (true, true) => Found::Nothing,
-        (true, false) => Found::Records(Left { events, file }),
+        (false, _) => AuditState::Busy(events),
+        (true, true) => AuditState::Nothing,
+        (true, false) => AuditState::Records(AuditRecords { events, file }),
     })
 }
 
@@ -127,7 +127,7 @@ fn open(path: &Path) -> Result<Option<std::fs::File>, Errno> {
     }
 }
 
-impl Left {
+impl AuditRecords {
     /// The records are stored: empties the file.
     pub(crate) fn settle(&self) -> Result<(), Errno> {
         rustix::fs::ftruncate(&self.file, 0)
@@ -135,7 +135,7 @@ impl Left {
 }
 
 /// A line that cannot be read is kept as it is: an audit forgets nothing.
-fn event(line: &str) -> Told {
+fn event(line: &str) -> AuditRecord {
     let mut data: Map<String, Value> = match serde_json::from_str(line) {
         Ok(Value::Object(data)) => data,
         Ok(_) | Err(_) => Map::from_iter([("line".to_owned(), Value::from(line))]),
@@ -149,7 +149,7 @@ fn event(line: &str) -> Told {
     for absent in ["session", "run", "seq"] {
         data.remove(absent);
     }
-    Told { event: AuditEvent { at, session: None, run, kind, why, data }, session }
+    AuditRecord { event: AuditEvent { at, session: None, run, kind, why, data }, session }
 }
 
 #[cfg(test)]
@@ -160,10 +160,10 @@ mod tests {
     fn records_are_taken_once_and_what_cannot_be_read_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        assert!(matches!(read(&path), Ok(Found::Nothing)));
+        assert!(matches!(read(&path), Ok(AuditState::Nothing)));
         let good = r#"{"kind":"unlocked","at":"2026-11-15T18:00:00Z","why":"asked","session":"api","run":null,"resource":"key:k"}"#;
         std::fs::write(&path, format!("{good}\n\nnonsense\n")).unwrap();
-        let Ok(Found::Records(left)) = read(&path) else { panic!("nothing is there") };
+        let Ok(AuditState::Records(left)) = read(&path) else { panic!("nothing is there") };
         assert_eq!(left.events.len(), 2);
         assert_eq!(left.events[0].session.as_deref(), Some("api"));
         let first = &left.events[0].event;
@@ -175,6 +175,6 @@ mod tests {
         assert_eq!(left.events[1].event.data["line"], "nonsense");
         left.settle().unwrap();
         drop(left);
-        assert!(matches!(read(&path), Ok(Found::Nothing)));
+        assert!(matches!(read(&path), Ok(AuditState::Nothing)));
     }
 }

@@ -6,7 +6,7 @@ use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, say};
 use pinfold_daemon::config::LoadError;
-use pinfold_daemon::{Options, StartError};
+use pinfold_daemon::{DaemonOptions, StartError};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
             close_stdout();
         }
     };
-    pinfold_daemon::run(Options { home, shim, umask, log }, up).map_err(|error| start_failure(&error))
+    pinfold_daemon::run(DaemonOptions { home, shim, umask, log }, up).map_err(|error| start_failure(&error))
 }
 
 /// Closes stdout, so that a caller reading our first line does not wait for our end.

@@ -11,7 +11,7 @@ use clap::Args;
 use pinfold_api::object::{Difference, Session};
 use pinfold_api::{Client, endpoint, query, request::NewSession};
 use pinfold_core::quoted::quoted;
-use pinfold_daemon::declared::{self, Declared};
+use pinfold_daemon::declared::{self, DeclaredSession};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use crate::output::{Failure, Kind, talk};
 use crate::{commands, daemon, home};
 use clap::Args;
 use pinfold_api::request::NewSession;
-use pinfold_daemon::{AloneOptions, RunError, run_alone};
+use pinfold_daemon::{ForegroundOptions, RunError, run_alone};
 use std::process::ExitCode;
 
 /// What is run.
@@ -27,7 +27,7 @@ impl Runs for Run {
         if !idle.is_empty() && !quiet {
             talk(&format!("note: {} means nothing to `run`, which keeps no session", idle.join(", ")));
         }
-        let options = AloneOptions {
+        let options = ForegroundOptions {
             home: home::home(global)?,
             shim: daemon::shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?,
             request,

@@ -4,8 +4,8 @@
 mod pass;
 mod rule;
 
-pub(crate) use pass::{Kept, Pass};
-pub(crate) use rule::{Act, Kind, MAY, Relation, permits};
+pub(crate) use pass::{CallerLimits, Pass};
+pub(crate) use rule::{Act, CallerKind, MAY, SessionRelation, permits};
 
 use pinfold_core::caller::Standing;
 use pinfold_kernel::caller::{Neighbours, Peer};

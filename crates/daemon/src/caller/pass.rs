@@ -11,12 +11,12 @@ pub(crate) struct Pass {
     /// The caller; `None` for what the daemon does by itself.
     pub(crate) by: Option<Arc<By>>,
     /// The limits of a caller that is a run; `None` for a person.
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<CallerLimits>>,
 }
 
 /// The limits of a run.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CallerLimits {
     pub(crate) own: SessionId,
     pub(crate) parent: Option<SessionId>,
     pub(crate) children: BTreeSet<SessionId>,
@@ -30,7 +30,7 @@ impl Pass {
     }
 
     /// The pass of a caller with limits, or without.
-    pub(crate) fn of(by: By, kept: Option<Kept>) -> Pass {
+    pub(crate) fn of(by: By, kept: Option<CallerLimits>) -> Pass {
         Pass { by: Some(Arc::new(by)), kept: kept.map(Arc::new) }
     }
 
@@ -63,7 +63,7 @@ impl Pass {
     }
 }
 
-impl Kept {
+impl CallerLimits {
     fn touches(&self, id: SessionId) -> bool {
         self.own == id || self.children.contains(&id)
     }

@@ -71,7 +71,7 @@ impl Act {
 
 /// The kind of a caller that is not a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CallerKind {
     /// A process of a run.
     Run,
     /// A confined process, of a run or not.
@@ -80,7 +80,7 @@ pub(crate) enum Kind {
 
 /// The relation of a session to the caller's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub(crate) enum SessionRelation {
     Itself,
     Parent,
     Child,
@@ -89,23 +89,24 @@ pub(crate) enum Relation {
 }
 
 /// Whether a caller that is not a person may do it. Requests that name no session are about the caller's own.
-pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
-    use Relation::{Child, Itself, Other, Parent};
+pub(crate) fn permits(act: Act, kind: CallerKind, relation: SessionRelation) -> bool {
+    use SessionRelation::{Child, Itself, Other, Parent};
     let family = match relation {
         Itself | Parent | Child => true,
         Other => false,
     };
     match (act, kind) {
-        (Act::Ping, Kind::Run | Kind::Confined) | (Act::Status | Act::Hold, Kind::Run) => true,
-        (Act::Read | Act::Send, Kind::Run) => family,
-        (Act::Steer | Act::Restore | Act::Set, Kind::Run) => matches!(relation, Itself | Child),
-        (Act::List | Act::New | Act::Purge, Kind::Run) | (Act::List | Act::Read, Kind::Confined) => {
-            relation == Itself
+        (Act::Ping, CallerKind::Run | CallerKind::Confined) | (Act::Status | Act::Hold, CallerKind::Run) => {
+            true
         }
-        (Act::Send, Kind::Confined) => matches!(relation, Itself | Parent),
+        (Act::Read | Act::Send, CallerKind::Run) => family,
+        (Act::Steer | Act::Restore | Act::Set, CallerKind::Run) => matches!(relation, Itself | Child),
+        (Act::List | Act::New | Act::Purge, CallerKind::Run)
+        | (Act::List | Act::Read, CallerKind::Confined) => relation == Itself,
+        (Act::Send, CallerKind::Confined) => matches!(relation, Itself | Parent),
         (
             Act::Metrics | Act::Attach | Act::Answer | Act::Remove | Act::Backup | Act::Reload | Act::Down,
-            Kind::Run,
+            CallerKind::Run,
         )
         | (
             Act::Status
@@ -122,7 +123,7 @@ pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
             | Act::Backup
             | Act::Reload
             | Act::Down,
-            Kind::Confined,
+            CallerKind::Confined,
         ) => false,
     }
 }
@@ -130,7 +131,7 @@ pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Relation::{Child, Itself, Other, Parent};
+    use SessionRelation::{Child, Itself, Other, Parent};
 
     /// `+` means allowed: itself, parent, child, other; first for a run, then for a confined caller.
     const TABLE: [(Act, &str, &str); 18] = [
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn each_kind_of_caller_may_what_the_table_says() {
         for (act, run, confined) in TABLE {
-            for (kind, row) in [(Kind::Run, run), (Kind::Confined, confined)] {
+            for (kind, row) in [(CallerKind::Run, run), (CallerKind::Confined, confined)] {
                 for (relation, sign) in [Itself, Parent, Child, Other].into_iter().zip(row.chars()) {
                     assert_eq!(permits(act, kind, relation), sign == '+', "{act:?} {kind:?} {relation:?}");
                 }
@@ -169,8 +170,8 @@ mod tests {
     fn nobody_confined_may_more_than_a_run() {
         for (act, ..) in TABLE {
             for relation in [Itself, Parent, Child, Other] {
-                let confined = permits(act, Kind::Confined, relation);
-                assert!(!confined || permits(act, Kind::Run, relation), "{act:?} {relation:?}");
+                let confined = permits(act, CallerKind::Confined, relation);
+                assert!(!confined || permits(act, CallerKind::Run, relation), "{act:?} {relation:?}");
             }
         }
     }

@@ -22,26 +22,26 @@ const LONGEST: usize = 32;
 
 /// The key of the hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Key([u64; 2]);
+pub(crate) struct HashKey([u64; 2]);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for HashKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key")
     }
 }
 
-impl Key {
+impl HashKey {
     /// The key of a home. One that cannot be stored serves this daemon only: accounts named by a hash get
     /// other names with the next.
-    pub(crate) fn of_home(file: &Path) -> Key {
-        Key::read_or_made(file).unwrap_or_else(|error| {
+    pub(crate) fn of_home(file: &Path) -> HashKey {
+        HashKey::read_or_made(file).unwrap_or_else(|error| {
             warn!("{} cannot be used, and accounts get other names: {error}", file.display());
-            random::bytes::<16>().map_or(Key::default(), Key::of)
+            random::bytes::<16>().map_or(HashKey::default(), HashKey::of)
         })
     }
 
     /// Reads the key, and makes one if the file is missing or too short.
-    fn read_or_made(file: &Path) -> io::Result<Key> {
+    fn read_or_made(file: &Path) -> io::Result<HashKey> {
         match read(file) {
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::UnexpectedEof].contains(&error.kind()) => {
             }
@@ -54,9 +54,9 @@ impl Key {
         read(file)
     }
 
-    fn of(bytes: [u8; 16]) -> Key {
+    fn of(bytes: [u8; 16]) -> HashKey {
         let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        Key([half(0), half(8)])
+        HashKey([half(0), half(8)])
     }
 
     /// Eight letters that stand for a value in this home and reveal nothing of it.
@@ -67,14 +67,14 @@ impl Key {
     }
 }
 
-fn read(file: &Path) -> io::Result<Key> {
+fn read(file: &Path) -> io::Result<HashKey> {
     let mut bytes = [0; 16];
     OpenOptions::new().read(true).open(file)?.read_exact(&mut bytes)?;
-    Ok(Key::of(bytes))
+    Ok(HashKey::of(bytes))
 }
 
 /// The account of a session, from its definition; `None` for plain commands, of which pinfold knows nothing.
-pub(crate) fn of(definition: &Definition, preset: Option<&Preset>, key: Key) -> Option<String> {
+pub(crate) fn of(definition: &Definition, preset: Option<&Preset>, key: HashKey) -> Option<String> {
     let agent = definition.agent.as_str();
     if agent == COMMAND {
         return None;
@@ -85,13 +85,13 @@ pub(crate) fn of(definition: &Definition, preset: Option<&Preset>, key: Key) -> 
 }
 
 /// A key or token given to the session has precedence over what its agent has in a folder.
-fn by_variable(env: &Variables, key: Key) -> Option<String> {
+fn by_variable(env: &Variables, key: HashKey) -> Option<String> {
     let is_one = |name: &str| CREDENTIALS.iter().any(|end| name.ends_with(end));
     let given = env.given().iter().find(|(name, value)| is_one(name) && !value.is_empty());
     given.map(|(name, value)| format!("{name}-{}", key.letters(value)))
 }
 
-fn by_folder(env: &Variables, preset: Option<&Preset>, key: Key) -> Option<String> {
+fn by_folder(env: &Variables, preset: Option<&Preset>, key: HashKey) -> Option<String> {
     let store = preset?.store.as_ref()?;
     let folder = env.get(&store.variable).filter(|folder| !folder.is_empty())?;
     let folder = folder.trim_end_matches('/');
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(siphash(key, &input[..15]), 0xa129_ca61_49be_45e5);
     }
 
-    fn account(agent: &str, env: &serde_json::Value, key: Key) -> Option<String> {
+    fn account(agent: &str, env: &serde_json::Value, key: HashKey) -> Option<String> {
         let presets = crate::define::config::Config::default();
         let preset = presets.preset(agent);
         let command = if agent == "command" { json!(["true"]) } else { json!(null) };
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_account_is_named_by_folder_or_variable_and_never_by_a_secret() {
-        let (one, other) = (Key([1, 2]), Key([1, 3]));
+        let (one, other) = (HashKey([1, 2]), HashKey([1, 3]));
         let name = |env: serde_json::Value, key| account("claude", &env, key).unwrap();
         assert_eq!(name(json!({}), one), "claude:default");
         assert_eq!(name(json!({ "CLAUDE_CONFIG_DIR": "/home/me/.claude/" }), one), "claude:default");
@@ -193,16 +193,16 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("account.key");
-        let made = Key::of_home(&file);
-        assert_eq!(Key::of_home(&file), made);
+        let made = HashKey::of_home(&file);
+        assert_eq!(HashKey::of_home(&file), made);
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_ne!(made, Key::default());
+        assert_ne!(made, HashKey::default());
         std::fs::write(&file, b"short").unwrap();
-        let another = Key::of_home(&file);
+        let another = HashKey::of_home(&file);
         assert_ne!(another, made, "what was lost is made anew");
-        assert_eq!(Key::of_home(&file), another);
+        assert_eq!(HashKey::of_home(&file), another);
         // If nothing can be written, the key is still random.
         let nowhere = folder.path().join("none/account.key");
-        assert_ne!(Key::of_home(&nowhere), Key::of_home(&nowhere));
+        assert_ne!(HashKey::of_home(&nowhere), HashKey::of_home(&nowhere));
     }
 }

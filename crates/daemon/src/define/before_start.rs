@@ -17,7 +17,7 @@ pub(crate) struct BeforeStart {
 
 /// The result of a look before a run starts.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct BeforeStartFindings {
     /// Whether there is such a file, if that matters.
     pub(crate) transcript: Option<Transcript>,
     /// The process that has the vendor session.
@@ -32,8 +32,8 @@ impl BeforeStart {
     }
 
     /// Looks. Blocks.
-    pub(crate) fn look(&self) -> Found {
-        Found {
+    pub(crate) fn look(&self) -> BeforeStartFindings {
+        BeforeStartFindings {
             transcript: self.transcript.as_ref().map(Sought::look),
             outsider: self.others.as_ref().map_or(Ok(None), Others::look),
         }

@@ -16,14 +16,14 @@ use std::fmt;
 ///
 /// # Errors
 /// The first line that cannot be used, and why.
-pub fn read(text: &str) -> Result<Vec<Declared>, ConfigError> {
+pub fn read(text: &str) -> Result<Vec<DeclaredSession>, ConfigError> {
     let file: File = parse(text)?;
     Ok(file.sessions.into_iter().map(|(name, session)| session.named(name)).collect())
 }
 
 /// One session of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredSession {
     /// The request to create it; what the file does not set is `None`.
     pub request: NewSession,
     /// Variables that are only named: their values already exist, or are the caller's.
@@ -81,7 +81,7 @@ words! {
 }
 
 impl Session {
-    fn named(self, name: Name) -> Declared {
+    fn named(self, name: Name) -> DeclaredSession {
         let (env, env_names) = match self.env {
             Some(Env::Values(values)) => (Some(values), Vec::new()),
             Some(Env::Names(names)) => (None, names),
@@ -110,7 +110,7 @@ impl Session {
             command: self.command.map(|texts| texts.0),
             ..NewSession::default()
         };
-        Declared { request, env_names }
+        DeclaredSession { request, env_names }
     }
 }
 

@@ -34,15 +34,15 @@ pub(crate) struct Definition {
     #[serde(default)]
     pub(crate) memory: Option<u64>,
     #[serde(default)]
-    pub(crate) idle: Option<Span>,
+    pub(crate) idle: Option<StoredSpan>,
     #[serde(default)]
-    pub(crate) stop_grace: Option<Span>,
+    pub(crate) stop_grace: Option<StoredSpan>,
     /// What it may spend before a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) budget: Option<Money>,
     /// How long its turns may take in all before a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) turn_time: Option<Span>,
+    pub(crate) turn_time: Option<StoredSpan>,
     #[serde(default)]
     pub(crate) input: Input,
     #[serde(default)]
@@ -110,7 +110,7 @@ mod as_text {
 /// A duration as whole milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
+pub(crate) struct StoredSpan(#[serde(with = "millis")] pub(crate) Duration);
 
 /// Checks that a preset and a request fit together.
 fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<(), BadDefinition> {
@@ -279,7 +279,7 @@ impl Definition {
     }
 
     fn change_limits(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
-        let span = |text: &String| units::duration(text).map(Span).map_err(BadDefinition::Unit);
+        let span = |text: &String| units::duration(text).map(StoredSpan).map_err(BadDefinition::Unit);
         if let Some(memory) = &request.memory {
             self.memory = Some(units::size(memory).map_err(BadDefinition::Unit)?).filter(|n| *n > 0);
         }

@@ -44,7 +44,7 @@ pub(crate) enum ToldBy {
 
 /// What was read of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum IdFileReading {
     /// It has no file, or only one left by another process.
     Absent,
     /// The file is incomplete: it is being written.
@@ -69,10 +69,10 @@ impl IdFiles {
 
     /// What the agent's file says, or that of the nearest process below it, and the pid of that process: the
     /// program may have a launcher above it. Blocks.
-    pub(crate) fn of_agent(&self, agent: u32) -> io::Result<(u32, Reading)> {
+    pub(crate) fn of_agent(&self, agent: u32) -> io::Result<(u32, IdFileReading)> {
         match self.read(agent)? {
-            Reading::Absent => {}
-            found @ (Reading::Torn | Reading::Said(_)) => return Ok((agent, found)),
+            IdFileReading::Absent => {}
+            found @ (IdFileReading::Torn | IdFileReading::Said(_)) => return Ok((agent, found)),
         }
         let depth = |pid: &u32| proc::tree::lineage(*pid).position(|above| above == agent);
         let mut below: Vec<(usize, u32)> =
@@ -80,11 +80,11 @@ impl IdFiles {
         below.sort_unstable();
         for (_, pid) in below {
             match self.read(pid)? {
-                Reading::Absent => {}
-                found @ (Reading::Torn | Reading::Said(_)) => return Ok((pid, found)),
+                IdFileReading::Absent => {}
+                found @ (IdFileReading::Torn | IdFileReading::Said(_)) => return Ok((pid, found)),
             }
         }
-        Ok((agent, Reading::Absent))
+        Ok((agent, IdFileReading::Absent))
     }
 
     /// Every pid that has a file, alive or not.
@@ -101,18 +101,18 @@ impl IdFiles {
     }
 
     /// What the file of a process says, if that process is alive.
-    fn read(&self, pid: u32) -> io::Result<Reading> {
+    fn read(&self, pid: u32) -> io::Result<IdFileReading> {
         let text = match read_bounded(&self.file_of(pid), LONGEST_ID_FILE) {
             Ok(text) => text,
-            Err(error) if is_missing(&error) => return Ok(Reading::Absent),
+            Err(error) if is_missing(&error) => return Ok(IdFileReading::Absent),
             Err(error) => return Err(error),
         };
-        let Some(started) = started(pid)? else { return Ok(Reading::Absent) };
+        let Some(started) = started(pid)? else { return Ok(IdFileReading::Absent) };
         match self.keys.read(&text) {
-            None => Ok(Reading::Torn),
-            Some(said) if said.start_ticks == Some(started) => Ok(Reading::Said(said)),
+            None => Ok(IdFileReading::Torn),
+            Some(said) if said.start_ticks == Some(started) => Ok(IdFileReading::Said(said)),
             // Another process had this pid, or nothing proves that it was this one.
-            Some(_) => Ok(Reading::Absent),
+            Some(_) => Ok(IdFileReading::Absent),
         }
     }
 
@@ -120,9 +120,9 @@ impl IdFiles {
     pub(super) fn read_whole(&self, pid: u32) -> io::Result<Option<IdFile>> {
         for _ in 0..TORN.0 {
             match self.read(pid)? {
-                Reading::Absent => return Ok(None),
-                Reading::Said(said) => return Ok(Some(said)),
-                Reading::Torn => std::thread::sleep(TORN.1),
+                IdFileReading::Absent => return Ok(None),
+                IdFileReading::Said(said) => return Ok(Some(said)),
+                IdFileReading::Torn => std::thread::sleep(TORN.1),
             }
         }
         Ok(None)

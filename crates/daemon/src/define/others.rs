@@ -4,7 +4,7 @@
 use crate::define::definition::Definition;
 use crate::define::id_files::{IdFiles, Outsider, ToldBy};
 use crate::define::preset::Preset;
-use crate::define::vendor_daemon::VendorDaemon;
+use crate::define::vendor_daemon::VendorDaemonFiles;
 use pinfold_kernel::proc;
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Others {
     pub(crate) files: IdFiles,
-    pub(crate) daemon: Option<VendorDaemon>,
+    pub(crate) daemon: Option<VendorDaemonFiles>,
     pub(crate) session: String,
 }
 
@@ -21,7 +21,7 @@ impl Others {
     /// The place to look for a session's vendor session, if its agent's processes say which one they are in.
     pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<Others> {
         let session = definition.vendor_session.clone()?;
-        let (files, daemon) = (IdFiles::of(definition, preset)?, VendorDaemon::of(definition, preset));
+        let (files, daemon) = (IdFiles::of(definition, preset)?, VendorDaemonFiles::of(definition, preset));
         Some(Others { files, daemon, session })
     }
 

@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 
 /// The files of the daemon: about itself, and about what it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct VendorDaemon {
+pub(crate) struct VendorDaemonFiles {
     pub(crate) file: PathBuf,
     pub(crate) roster: PathBuf,
     pub(crate) keys: preset::VendorDaemon,
 }
 
-impl VendorDaemon {
+impl VendorDaemonFiles {
     /// The vendor daemon of a session's agent, if its preset has one.
-    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<VendorDaemon> {
+    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<VendorDaemonFiles> {
         let keys = preset.vendor_daemon.clone()?;
         let store = preset.store.as_ref()?.folder(|name| definition.env.get(name))?;
         let (file, roster) = (Path::new(&store).join(&keys.file), Path::new(&store).join(&keys.roster));
-        Some(VendorDaemon { file, roster, keys })
+        Some(VendorDaemonFiles { file, roster, keys })
     }
 
     /// The daemon, if it is alive and keeps this session. Blocks. What cannot be read is an error, never "not

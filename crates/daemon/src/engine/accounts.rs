@@ -8,7 +8,7 @@
 
 use super::Engine;
 use crate::define::account;
-use crate::define::config::Bounds;
+use crate::define::config::AccountBounds;
 use crate::engine::session::Tracked;
 use pinfold_agents::{Failure, FailureKind, Limit, Reach};
 use pinfold_core::account::{Account, Member, News, Refused, Standing, Wants};
@@ -26,8 +26,8 @@ use tracing::{info, warn};
 #[derive(Default)]
 pub(crate) struct Accounts {
     /// The key of the hashes in account names.
-    pub(crate) key: account::Key,
-    pub(crate) known: BTreeMap<Arc<str>, Known>,
+    pub(crate) key: account::HashKey,
+    pub(crate) known: BTreeMap<Arc<str>, KnownAccount>,
     /// Accounts to which something happened that may let one of their sessions go on.
     touched: BTreeSet<Arc<str>>,
     /// When the next account has to be looked at because of the clock alone.
@@ -36,17 +36,17 @@ pub(crate) struct Accounts {
 
 /// What is known of one account.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownAccount {
     pub(crate) core: Account,
     /// How many of its sessions may start or work at once, and what they may spend.
-    bounds: Bounds,
+    bounds: AccountBounds,
     /// The start of a day, and what the account has spent on that day.
     pub(crate) today: (Wall, Money),
 }
 
-impl Known {
+impl KnownAccount {
     fn is_quiet(&self) -> bool {
-        self.core.held.is_none() && self.bounds == Bounds::default()
+        self.core.held.is_none() && self.bounds == AccountBounds::default()
     }
 }
 
@@ -349,7 +349,7 @@ impl Engine {
     /// A message is about to arrive: if enough other sessions of the account are working, it waits.
     pub(super) fn hold_before_message(&mut self, id: SessionId) {
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
-        let bounded = |known: &Known| (known.bounds.starts, known.bounds.at_work) != (0, 0);
+        let bounded = |known: &KnownAccount| (known.bounds.starts, known.bounds.at_work) != (0, 0);
         let Some(known) = self.accounts.known.get(&name).filter(|known| bounded(known)) else { return };
         let Some(tracked) =
             self.sessions.get(&id).filter(|tracked| tracked.session.held_by_account().is_none())
@@ -362,8 +362,8 @@ impl Engine {
     }
 
     /// Whether enough other sessions of an account are working or starting.
-    fn crowded(&self, name: &Arc<str>, known: &Known, tracked: &Tracked) -> Option<Hold> {
-        let Bounds { starts, at_work, .. } = known.bounds;
+    fn crowded(&self, name: &Arc<str>, known: &KnownAccount, tracked: &Tracked) -> Option<Hold> {
+        let AccountBounds { starts, at_work, .. } = known.bounds;
         if (starts, at_work) == (0, 0) || is_at_work(tracked) || is_starting(tracked) {
             return None;
         }

@@ -7,7 +7,7 @@ use super::Engine;
 use crate::define::id_files::IdFiles;
 use crate::define::preset::{COMMAND, IdFile, Preset, SessionIds};
 use crate::engine::session::Tracked;
-use crate::engine::terminal::Watched;
+use crate::engine::terminal::FileWatched;
 use pinfold_core::life::Life;
 use pinfold_core::talk::Dialog;
 use pinfold_core::{RunEvent, RunNumber};
@@ -21,7 +21,7 @@ impl Engine {
         let looked = tracked.run.as_ref().is_none_or(|run| run.terminal.watched.is_some());
         let Some((number, process, _)) = tracked.session.life().at_work().filter(|_| !looked) else { return };
         let files = self.id_files(tracked);
-        let watched = if files.is_some() { Watched::Yes } else { Watched::No };
+        let watched = if files.is_some() { FileWatched::Yes } else { FileWatched::No };
         if let Some(run) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(number)) {
             run.terminal.watched = Some(watched);
         }

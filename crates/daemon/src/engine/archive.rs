@@ -4,8 +4,8 @@ use super::{Engine, WhyNot};
 use crate::caller::By;
 use crate::crash;
 use crate::engine::command::Removal;
-use crate::engine::input::{Forgotten, Input};
-use crate::engine::reply::Reply;
+use crate::engine::input::{Forgotten, LoopInput};
+use crate::engine::reply::ReplyHandle;
 use crate::engine::session::Tracked;
 use pinfold_api::object::Removed;
 use pinfold_core::event::Ask;
@@ -32,7 +32,7 @@ impl Engine {
     }
 
     /// Brings a session back, parked. Checks its name in the same step, so two sessions cannot take it.
-    pub(super) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) {
+    pub(super) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: ReplyHandle) {
         if let Err(why) = self.restorable(id) {
             return reply.refuse(why);
         }
@@ -101,7 +101,7 @@ impl Engine {
         }
         let (folder, listen) = (self.home.session(id), self.home.shim_socket(id));
         let handle = self.handle.clone();
-        let told = move |deleted| handle.tell(Input::FilesDeleted { id, deleted, by, done });
+        let told = move |deleted| handle.tell(LoopInput::FilesDeleted { id, deleted, by, done });
         self.ports.files.delete(folder, listen, Box::new(told));
     }
 
@@ -179,7 +179,7 @@ impl Engine {
         self.feed.removed(id, &removed.name);
         let (values, handle) = (gone.and_then(|tracked| tracked.definition.env.file()), self.handle.clone());
         let told = move |outcome| {
-            handle.tell(Input::Forgotten(Box::new(Forgotten { removed, values, outcome, done })));
+            handle.tell(LoopInput::Forgotten(Box::new(Forgotten { removed, values, outcome, done })));
         };
         self.ports.journal.commit(batch, None, Box::new(told));
         let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();

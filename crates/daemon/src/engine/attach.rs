@@ -4,12 +4,13 @@
 
 use super::Engine;
 use super::attaching::{
-    Attach, AttachNews, AttachReply, Attached, Door, NotAttached, Standing, Turn, Waiting,
+    AttachNews, AttachReply, AttachRequest, AttachStanding, AttachedTo, AttachingClient, Door, NotAttached,
+    TakeoverTurn,
 };
 use super::session::Tracked;
 use super::why_not::WhyNot;
-use crate::engine::input::Input;
-use crate::engine::reply::Reply;
+use crate::engine::input::LoopInput;
+use crate::engine::reply::ReplyHandle;
 use crate::ports::shims::LinkNumber;
 use pinfold_core::attach::Reached;
 use pinfold_core::decision::{Answer, TakeoverEnd};
@@ -27,7 +28,7 @@ const TELL_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Asks the core, and keeps the client waiting if there is no terminal yet.
-    pub(super) fn begin_attach(&mut self, id: SessionId, attach: Attach, reply: AttachReply) {
+    pub(super) fn begin_attach(&mut self, id: SessionId, attach: AttachRequest, reply: AttachReply) {
         let Some(tracked) = self.sessions.get_mut(&id) else {
             _ = reply.send(Err(NotAttached::Unable(WhyNot::Gone)));
             return;
@@ -51,11 +52,11 @@ impl Engine {
         let facts = Facts { by: attach.by.as_ref().map(|by| by.words()), ..Facts::default() };
         let (told, standings) = watch::channel(None);
         let view = Box::new(tracked.view());
-        let answered = Reply::then(move |answer| {
+        let answered = ReplyHandle::then(move |answer| {
             _ = reply.send(match answer {
                 Ok(Answer::Refused(refusal)) => Err(NotAttached::Refused(refusal, view)),
-                Ok(_) if joins == Joins::Output => Ok(Attached::Output),
-                Ok(_) => Ok(Attached::Terminal(standings)),
+                Ok(_) if joins == Joins::Output => Ok(AttachedTo::Output),
+                Ok(_) => Ok(AttachedTo::Terminal(standings)),
                 Err(why) => Err(NotAttached::Unable(why)),
             });
         });
@@ -63,17 +64,18 @@ impl Engine {
         self.happened(id, &Event::Asked(Ask::Attach { consumer, joins, urgent }), &facts, Some(answered));
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let own = tracked.session.takeover().is_some_and(|takeover| takeover.consumer == consumer);
-        let turn = if own { Turn::Own } else { Turn::Others };
+        let turn = if own { TakeoverTurn::Own } else { TakeoverTurn::Others };
         let counted = tracked.session.connected().any(|(counted, _)| counted == consumer);
         if counted && joins != Joins::Output {
             let (ended, guest, seen) = (None, None, None);
-            let waiting = Waiting { consumer, joins, urgent, read_only, by, turn, ended, guest, told, seen };
+            let waiting =
+                AttachingClient { consumer, joins, urgent, read_only, by, turn, ended, guest, told, seen };
             tracked.attaching.waiting.push(waiting);
         }
     }
 
     /// Counts a client that already has the terminal; it leaves with that terminal.
-    pub(super) fn attach_again(&mut self, id: SessionId, attach: &Attach, reply: Reply) {
+    pub(super) fn attach_again(&mut self, id: SessionId, attach: &AttachRequest, reply: ReplyHandle) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return reply.refuse(WhyNot::Gone) };
         tracked.terminal = attach.size.unwrap_or(tracked.terminal);
         let shown = joins(tracked, attach.read_only) != Joins::Output;
@@ -95,15 +97,16 @@ impl Engine {
         let joins = joins(tracked, true);
         let there = tracked.shim.is_some() && matches!(tracked.session.reached(joins), Reached::Terminal(_));
         if joins == Joins::Output || !there {
-            _ = reply.send(Ok(Attached::Output));
+            _ = reply.send(Ok(AttachedTo::Output));
             return;
         }
         let (told, standings) = watch::channel(None);
-        let (urgent, read_only, by, turn) = (false, true, None, Turn::Others);
+        let (urgent, read_only, by, turn) = (false, true, None, TakeoverTurn::Others);
         let (ended, guest, seen) = (None, None, None);
-        let waiting = Waiting { consumer, joins, urgent, read_only, by, turn, ended, guest, told, seen };
+        let waiting =
+            AttachingClient { consumer, joins, urgent, read_only, by, turn, ended, guest, told, seen };
         tracked.attaching.waiting.push(waiting);
-        _ = reply.send(Ok(Attached::Terminal(standings)));
+        _ = reply.send(Ok(AttachedTo::Terminal(standings)));
         self.tell_attaching(id);
     }
 
@@ -148,19 +151,19 @@ impl Engine {
         let ended = waiting.ended;
         let free = matches!(ended, None | Some(TakeoverEnd::Held)) && !waiting.read_only;
         match waiting.turn {
-            Turn::Asked => return,
-            Turn::Others if free => {}
-            Turn::Others | Turn::Own => {
+            TakeoverTurn::Asked => return,
+            TakeoverTurn::Others if free => {}
+            TakeoverTurn::Others | TakeoverTurn::Own => {
                 let view = Box::new(tracked.view());
                 return tracked.attaching.end(consumer, NotAttached::NotTakenOver(ended, view));
             }
         }
-        waiting.turn = Turn::Asked;
+        waiting.turn = TakeoverTurn::Asked;
         let ask = Ask::Takeover { consumer, urgent: waiting.urgent };
         let facts = Facts { by: waiting.by.as_ref().map(|by| by.words()), ..Facts::default() };
         let handle = self.handle.clone();
-        let answered = Reply::then(move |answer| {
-            handle.tell(Input::Attaching { id, news: AttachNews::TurnAnswered { consumer, answer } });
+        let answered = ReplyHandle::then(move |answer| {
+            handle.tell(LoopInput::Attaching { id, news: AttachNews::TurnAnswered { consumer, answer } });
         });
         self.happened(id, &Event::Asked(ask), &facts, Some(answered));
     }
@@ -187,9 +190,9 @@ impl Engine {
                 return tracked.attaching.end(consumer, NotAttached::Refused(refusal, view));
             }
             Err(why) => return tracked.attaching.end(consumer, NotAttached::Unable(why)),
-            Ok(Answer::UnderWay) => waiting.turn = Turn::Own,
+            Ok(Answer::UnderWay) => waiting.turn = TakeoverTurn::Own,
             Ok(Answer::Joined | Answer::Done | Answer::Already | Answer::Queued { .. }) => {
-                waiting.turn = Turn::Others;
+                waiting.turn = TakeoverTurn::Others;
             }
         }
         self.tell_standing(id, consumer);
@@ -215,7 +218,7 @@ impl Engine {
         let (link, handle) = (shim.number, self.handle.clone());
         tracked.attaching.set_door(link, Some(Door::Sought { told }));
         let found = move |found| {
-            handle.tell(Input::Attaching { id, news: AttachNews::SocketSought { link, found } });
+            handle.tell(LoopInput::Attaching { id, news: AttachNews::SocketSought { link, found } });
         };
         self.ports.shims.find_socket(id, shim.sockets(&self.home, id), Box::new(found));
     }
@@ -240,7 +243,7 @@ impl Engine {
                         let guest = tracked.session.guest_here().map(|guest| guest.number);
                         let guest = guest.filter(|_| waiting.joins == Joins::Guest);
                         let socket = socket.to_owned();
-                        waiting.told.send_replace(Some(Standing::Ready { socket, run, guest }));
+                        waiting.told.send_replace(Some(AttachStanding::Ready { socket, run, guest }));
                     }
                     Reached::NotYet | Reached::Never(_) | Reached::NoTakeover | Reached::NoGuest => {
                         tracked.attaching.waiting.push(waiting);
@@ -261,7 +264,8 @@ impl Engine {
         if tracked.attaching.door(link) == Some(Door::Sought { told: true }) {
             tracked.attaching.set_door(link, Some(Door::Later));
             let (handle, at) = (self.handle.clone(), self.ports.clock.awake() + TELL_AGAIN);
-            let due = move |()| handle.tell(Input::Attaching { id, news: AttachNews::SocketDue { link } });
+            let due =
+                move |()| handle.tell(LoopInput::Attaching { id, news: AttachNews::SocketDue { link } });
             self.ports.clock.remind(at, Box::new(due));
         }
     }
@@ -272,7 +276,7 @@ impl Engine {
         for waiting in &mut tracked.attaching.waiting {
             if let Reached::Terminal(_) = tracked.session.reached(waiting.joins) {
                 waiting.seen = None;
-                waiting.told.send_replace(Some(Standing::NoSocket(view.clone())));
+                waiting.told.send_replace(Some(AttachStanding::NoSocket(view.clone())));
             }
         }
     }

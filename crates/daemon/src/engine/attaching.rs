@@ -1,7 +1,7 @@
 //! Clients that are attaching: what each asked for, what it was told, and how far the search for the
 //! terminal's socket is. Data only.
 
-use super::session_view::{SessionView, Snapshot};
+use super::session_view::{SessionSnapshot, SessionView};
 use super::why_not::WhyNot;
 use crate::caller::By;
 use crate::ports::shims::LinkNumber;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
 /// A client's request to attach.
-pub(crate) struct Attach {
+pub(crate) struct AttachRequest {
     pub(crate) consumer: ConsumerId,
     /// The size for the next terminal, if it is to match the client's.
     pub(crate) size: Option<Size>,
@@ -27,7 +27,7 @@ pub(crate) struct Attach {
 }
 
 /// What a client was attached to.
-pub(crate) enum Attached {
+pub(crate) enum AttachedTo {
     /// The session's output, to be followed.
     Output,
     /// A terminal that exists or is coming; reports where that stands, from the first moment it is known.
@@ -35,15 +35,15 @@ pub(crate) enum Attached {
 }
 
 /// The reply to an attach; sent once the attach is durable.
-pub(crate) type AttachReply = oneshot::Sender<Result<Attached, NotAttached>>;
+pub(crate) type AttachReply = oneshot::Sender<Result<AttachedTo, NotAttached>>;
 
 /// Reports where an attach stands, whenever that changes. It ends with a terminal or with the reason there is
 /// none; if it ends with neither, the session is gone.
-pub(crate) type Standings = watch::Receiver<Option<Standing>>;
+pub(crate) type Standings = watch::Receiver<Option<AttachStanding>>;
 
 /// Where an attach stands.
 #[derive(Debug, Clone)]
-pub(crate) enum Standing {
+pub(crate) enum AttachStanding {
     /// Something has to happen to the session first.
     Waits(Box<SessionView>),
     /// There is a terminal, but its socket was removed; the shim was told to make another.
@@ -90,37 +90,37 @@ pub(crate) enum AttachNews {
 
 /// All clients that are attaching to a session.
 #[derive(Debug, Default)]
-pub(crate) struct Attaching {
-    pub(super) waiting: Vec<Waiting>,
+pub(crate) struct AttachQueue {
+    pub(super) waiting: Vec<AttachingClient>,
     /// The link to the shim, and how far the search for its socket is.
     door: Option<(LinkNumber, Door)>,
 }
 
 /// A client that is attaching.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct AttachingClient {
     pub(super) consumer: ConsumerId,
     pub(super) joins: Joins,
     pub(super) urgent: bool,
     pub(super) read_only: bool,
     pub(super) by: Option<Arc<By>>,
-    pub(super) turn: Turn,
+    pub(super) turn: TakeoverTurn,
     /// How a takeover ended since this client began to wait.
     pub(super) ended: Option<TakeoverEnd>,
     /// How a guest ended since this client began to wait.
     pub(super) guest: Option<GuestEnd>,
-    pub(super) told: watch::Sender<Option<Standing>>,
+    pub(super) told: watch::Sender<Option<AttachStanding>>,
     /// The session as it was when this client was last told to wait.
-    pub(super) seen: Option<Snapshot>,
+    pub(super) seen: Option<SessionSnapshot>,
 }
 
-impl Waiting {
+impl AttachingClient {
     /// Notes the state of the session that the client waits for. It is news only if that state differs from
     /// before; otherwise only the view is replaced, so that words repeated later are up to date.
-    pub(super) fn waits(&mut self, view: Box<SessionView>, now: Snapshot) {
+    pub(super) fn waits(&mut self, view: Box<SessionView>, now: SessionSnapshot) {
         let news = self.seen.replace(now) != Some(now);
         self.told.send_if_modified(|standing| {
-            *standing = Some(Standing::Waits(view));
+            *standing = Some(AttachStanding::Waits(view));
             news
         });
     }
@@ -128,7 +128,7 @@ impl Waiting {
 
 /// Whose takeover a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum TakeoverTurn {
     /// Another client's takeover.
     Others,
     /// It has asked for its own and has no answer yet.
@@ -148,13 +148,13 @@ pub(super) enum Door {
     Later,
 }
 
-impl Attaching {
+impl AttachQueue {
     /// Drops clients that have gone.
     pub(super) fn forget_gone(&mut self) {
         self.waiting.retain(|waiting| !waiting.told.is_closed());
     }
 
-    pub(super) fn of(&mut self, consumer: ConsumerId) -> Option<&mut Waiting> {
+    pub(super) fn of(&mut self, consumer: ConsumerId) -> Option<&mut AttachingClient> {
         self.waiting.iter_mut().find(|waiting| waiting.consumer == consumer)
     }
 
@@ -171,7 +171,7 @@ impl Attaching {
     /// Tells a client that its attach has ended, and why.
     pub(super) fn end(&mut self, consumer: ConsumerId, why: NotAttached) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.consumer == consumer) {
-            self.waiting.swap_remove(at).told.send_replace(Some(Standing::Over(why)));
+            self.waiting.swap_remove(at).told.send_replace(Some(AttachStanding::Over(why)));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Records that verbs wrote while they ended runs or locks without a daemon: taken into the events.
 
 use super::Engine;
-use crate::engine::input::Input;
-use crate::offline_audit::{self, Found, Told};
+use crate::engine::input::LoopInput;
+use crate::offline_audit::{self, AuditRecord, AuditState};
 use pinfold_core::EventKind;
 use pinfold_store::{Outcome, SessionId};
 use std::sync::Arc;
@@ -32,9 +32,9 @@ impl Engine {
             return;
         }
         let left = match offline_audit::read(&self.home.audit()) {
-            Ok(Found::Nothing) => return,
-            Ok(Found::Records(left)) => left,
-            Ok(Found::Busy(events)) => {
+            Ok(AuditState::Nothing) => return,
+            Ok(AuditState::Records(left)) => left,
+            Ok(AuditState::Busy(events)) => {
                 for told in &events {
                     let session = self.session_of(told);
                     self.note_unlocked(session, told);
@@ -63,14 +63,14 @@ impl Engine {
                 warn!("the audit of verbs will be told twice: {errno}");
             }
             // Tell the loop before the file is unlocked, so that what a verb writes next is read as new.
-            handle.tell(Input::AuditStored { outcome });
+            handle.tell(LoopInput::AuditStored { outcome });
             drop(left);
         };
         self.ports.journal.commit(batch, None, Box::new(told));
     }
 
     /// Notes that a verb is about to end a run, if a record says so.
-    fn note_unlocked(&mut self, session: Option<SessionId>, told: &Told) {
+    fn note_unlocked(&mut self, session: Option<SessionId>, told: &AuditRecord) {
         let unlocked = told.event.run.filter(|_| told.event.kind == EventKind::Unlocked);
         if let (Some(run), Some(tracked)) = (unlocked, session.and_then(|id| self.sessions.get_mut(&id))) {
             let ended = tracked.latest.filter(|(_, name)| *name == run);
@@ -90,7 +90,7 @@ impl Engine {
         let then = move || {
             // Dropped first, so that another wait can begin if the file is locked again.
             drop(waits);
-            handle.tell(Input::Audited);
+            handle.tell(LoopInput::Audited);
         };
         if let Err(error) = offline_audit::when_free(path, then) {
             warn!("the audit of verbs cannot be waited for: {error}");
@@ -117,7 +117,7 @@ impl Engine {
 
     /// Which session a record is about: a run id is certain, a name only if no other home has a session of
     /// that name.
-    fn session_of(&self, told: &Told) -> Option<SessionId> {
+    fn session_of(&self, told: &AuditRecord) -> Option<SessionId> {
         let Some(run) = told.event.run else {
             return told.session.as_ref().and_then(|name| self.names.get(name)).copied();
         };

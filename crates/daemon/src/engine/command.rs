@@ -1,9 +1,9 @@
 //! Commands for the engine that no session decides, each by its name.
 
 use super::Engine;
-use super::attaching::{Attach, AttachReply};
-use super::reply::Reply;
-use super::session_view::Snapshot;
+use super::attaching::{AttachReply, AttachRequest};
+use super::reply::ReplyHandle;
+use super::session_view::SessionSnapshot;
 use super::why_not::WhyNot;
 use crate::caller::By;
 use pinfold_api::object::Removed;
@@ -33,11 +33,11 @@ impl Unsettled {
 }
 
 /// A command for the engine. Like every read, it waits until recovery has looked at every session.
-pub(crate) enum Command {
+pub(crate) enum EngineCommand {
     /// Restore an archived session.
-    Restore { id: SessionId, by: Option<Arc<By>>, reply: Reply },
+    Restore { id: SessionId, by: Option<Arc<By>>, reply: ReplyHandle },
     /// Give a session another name.
-    Rename { id: SessionId, name: String, by: Option<Arc<By>>, reply: Reply },
+    Rename { id: SessionId, name: String, by: Option<Arc<By>>, reply: ReplyHandle },
     /// Delete an archived session for good.
     Remove { id: SessionId, by: Option<Arc<By>>, done: Removal },
     /// Tell when a message is done or has failed, and until then how its session stands.
@@ -45,12 +45,12 @@ pub(crate) enum Command {
         id: SessionId,
         message: MessageId,
         settled: oneshot::Sender<()>,
-        reply: oneshot::Sender<Option<(watch::Receiver<Snapshot>, Unsettled)>>,
+        reply: oneshot::Sender<Option<(watch::Receiver<SessionSnapshot>, Unsettled)>>,
     },
     /// Attach a client. A client that is told of a terminal leaves with it.
-    Attach { id: SessionId, attach: Box<Attach>, reply: AttachReply },
+    Attach { id: SessionId, attach: Box<AttachRequest>, reply: AttachReply },
     /// Count again a client that already has the terminal of the present run; it leaves with it.
-    AttachAgain { id: SessionId, attach: Box<Attach>, reply: Reply },
+    AttachAgain { id: SessionId, attach: Box<AttachRequest>, reply: ReplyHandle },
     /// Let a client watch the existing terminal without counting it.
     Look { id: SessionId, consumer: ConsumerId, reply: AttachReply },
     /// Take what verbs wrote down into the events; tell when it is durable.
@@ -63,48 +63,48 @@ pub(crate) enum Command {
     RestSoon,
 }
 
-impl Command {
+impl EngineCommand {
     /// Whether its answer is recorded: such a command is refused while nothing can be recorded.
     pub(super) fn is_recorded(&self) -> bool {
         match self {
-            Command::Attach { .. } | Command::AttachAgain { .. } => true,
+            EngineCommand::Attach { .. } | EngineCommand::AttachAgain { .. } => true,
             // These check for themselves, or record nothing.
-            Command::Restore { .. }
-            | Command::Rename { .. }
-            | Command::Remove { .. }
-            | Command::AwaitMessage { .. }
-            | Command::Look { .. }
-            | Command::TakeAudit { .. }
-            | Command::Prune { .. }
-            | Command::ResumeAccount { .. }
-            | Command::RestSoon => false,
+            EngineCommand::Restore { .. }
+            | EngineCommand::Rename { .. }
+            | EngineCommand::Remove { .. }
+            | EngineCommand::AwaitMessage { .. }
+            | EngineCommand::Look { .. }
+            | EngineCommand::TakeAudit { .. }
+            | EngineCommand::Prune { .. }
+            | EngineCommand::ResumeAccount { .. }
+            | EngineCommand::RestSoon => false,
         }
     }
 }
 
 impl Engine {
-    pub(super) fn obey(&mut self, command: Command) {
+    pub(super) fn obey(&mut self, command: EngineCommand) {
         match command {
-            Command::Restore { id, by, reply } => self.restore(id, by.as_deref(), reply),
-            Command::Rename { id, name, by, reply } => self.rename(id, name, by, reply),
-            Command::Remove { id, by, done } => self.remove(id, by, done),
-            Command::AwaitMessage { id, message, settled, reply } => {
+            EngineCommand::Restore { id, by, reply } => self.restore(id, by.as_deref(), reply),
+            EngineCommand::Rename { id, name, by, reply } => self.rename(id, name, by, reply),
+            EngineCommand::Remove { id, by, done } => self.remove(id, by, done),
+            EngineCommand::AwaitMessage { id, message, settled, reply } => {
                 let tracked = self.sessions.get_mut(&id);
                 _ = reply.send(tracked.map(|tracked| {
                     tracked.wait_for(message, settled);
                     (tracked.seen.subscribe(), Unsettled::of(tracked.session.inbox(), message))
                 }));
             }
-            Command::Attach { id, attach, reply } => self.begin_attach(id, *attach, reply),
-            Command::AttachAgain { id, attach, reply } => self.attach_again(id, &attach, reply),
-            Command::Look { id, consumer, reply } => self.begin_look(id, consumer, reply),
-            Command::TakeAudit { done } => {
+            EngineCommand::Attach { id, attach, reply } => self.begin_attach(id, *attach, reply),
+            EngineCommand::AttachAgain { id, attach, reply } => self.attach_again(id, &attach, reply),
+            EngineCommand::Look { id, consumer, reply } => self.begin_look(id, consumer, reply),
+            EngineCommand::TakeAudit { done } => {
                 self.take_audit();
                 self.tell_when_audited(done);
             }
-            Command::Prune { batch, done } => self.commit_pruning(batch, done),
-            Command::ResumeAccount { account, reply } => _ = reply.send(self.resume_account(&account)),
-            Command::RestSoon => self.rest_soon(),
+            EngineCommand::Prune { batch, done } => self.commit_pruning(batch, done),
+            EngineCommand::ResumeAccount { account, reply } => _ = reply.send(self.resume_account(&account)),
+            EngineCommand::RestSoon => self.rest_soon(),
         }
     }
 }

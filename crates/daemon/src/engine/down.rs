@@ -5,7 +5,7 @@ use super::unended::NO_ANSWER;
 use super::{Closing, Engine};
 use crate::caller::By;
 use crate::crash;
-use crate::engine::input::{Agents, Goodbye, Input};
+use crate::engine::input::{AgentsOnDown, Goodbye, LoopInput};
 use crate::engine::session::Tracked;
 use crate::ports::locks::HolderEnded;
 use pinfold_api::object::Left;
@@ -22,7 +22,7 @@ const SETTLES: Duration = Duration::from_secs(3);
 const ENDINGS: u32 = 2;
 
 impl Engine {
-    pub(super) fn go_down(&mut self, agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye>) {
+    pub(super) fn go_down(&mut self, agents: AgentsOnDown, by: Option<Arc<By>>, reply: Option<Goodbye>) {
         self.closed_by = by.or(self.closed_by.take());
         crash::point("down.before");
         let replies = match std::mem::replace(&mut self.closing, Closing::No) {
@@ -31,10 +31,10 @@ impl Engine {
         };
         let replies: Vec<_> = replies.into_iter().chain(reply).collect();
         self.closing = match agents {
-            Agents::Kept => Closing::Over(replies),
-            Agents::Stopped => Closing::Waiting(replies),
+            AgentsOnDown::Kept => Closing::Over(replies),
+            AgentsOnDown::Stopped => Closing::Waiting(replies),
         };
-        if agents == Agents::Stopped {
+        if agents == AgentsOnDown::Stopped {
             match self.damaged.is_empty() {
                 true => self.end_strangers(),
                 // Its shim listens a moment after the daemon let it go: what is found then is ended.
@@ -52,7 +52,7 @@ impl Engine {
     pub(super) fn ask_down(&mut self, id: SessionId) {
         let by = self.closed_by.as_ref().map(|by| by.words());
         let (event, facts) = (Box::new(Event::DownAsked), Box::new(Facts { by, ..Facts::default() }));
-        self.take(Input::Happened { id, event, facts, reply: None });
+        self.take(LoopInput::Happened { id, event, facts, reply: None });
     }
 
     /// A run has its grace to end; then its shim has to answer.
@@ -71,7 +71,7 @@ impl Engine {
 
     fn look_at_end(&self, id: SessionId, after: Duration) {
         let (handle, at) = (self.handle.clone(), self.ports.clock.awake() + after);
-        self.ports.clock.remind(at, Box::new(move |()| handle.tell(Input::DownOverdue { id })));
+        self.ports.clock.remind(at, Box::new(move |()| handle.tell(LoopInput::DownOverdue { id })));
     }
 
     /// A session had long enough to come to rest for the daemon's end.
@@ -109,7 +109,7 @@ impl Engine {
         warn!(session = tracked.name, "its shim does not answer: its tree is ended");
         tracked.farewell.endings += 1;
         let (name, handle) = (tracked.name.clone(), self.handle.clone());
-        let told = move |ended| handle.tell(Input::HolderEnded { id, ended });
+        let told = move |ended| handle.tell(LoopInput::HolderEnded { id, ended });
         self.ports.locks.end_holder(name, Box::new(told));
     }
 

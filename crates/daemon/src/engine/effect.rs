@@ -3,15 +3,15 @@
 use super::Engine;
 use crate::crash;
 use crate::engine::attaching::GuestEnd;
-use crate::engine::feed::News;
-use crate::engine::input::{Committer, Input};
-use crate::engine::reply::Reply;
+use crate::engine::feed::FeedNews;
+use crate::engine::input::{Committer, LoopInput};
+use crate::engine::reply::ReplyHandle;
 use crate::engine::session::{Deeds, Pending};
 use crate::ports::shims::order::Order;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber, Wall};
-use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
+use pinfold_store::{AuditEvent, Batch, Decided, Facts, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -59,7 +59,7 @@ impl Engine {
         id: SessionId,
         mut decision: Decision,
         facts: (Facts, Wall),
-        reply: Option<Reply>,
+        reply: Option<ReplyHandle>,
     ) {
         let durable = decision.changes.iter().any(Change::is_durable);
         let effect = self.effect(id, &mut decision, durable);
@@ -131,9 +131,24 @@ impl Engine {
         let of = id.map(|id| Committer { id, beginnings: beginnings(id) });
         let told = move |outcome| {
             metrics.commit.took(begun.elapsed());
-            handle.tell(Input::Committed { of, outcome });
+            handle.tell(LoopInput::Committed { of, outcome });
         };
         self.ports.journal.commit(batch, order, Box::new(told));
+    }
+
+    /// Adds an event that no session decides; `reply` hears when it is durable.
+    pub(super) fn note(&mut self, event: AuditEvent, reply: oneshot::Sender<()>) {
+        let mut batch = Batch::new();
+        batch.event(event);
+        let handle = self.handle.clone();
+        let told = move |outcome: Outcome| {
+            if outcome.is_ok() {
+                // A caller that only adds a note does not wait.
+                _ = reply.send(());
+            }
+            handle.tell(LoopInput::Committed { of: None, outcome });
+        };
+        self.ports.journal.commit(batch, None, Box::new(told));
     }
 
     /// Deletes old records. Followers of events hear of one event about it; the rest is for the caller.
@@ -143,7 +158,7 @@ impl Engine {
             if let Ok(committed) = &outcome
                 && !committed.seqs.is_empty()
             {
-                handle.tell(Input::Committed { of: None, outcome: Ok(committed.clone()) });
+                handle.tell(LoopInput::Committed { of: None, outcome: Ok(committed.clone()) });
             }
             _ = done.send(outcome);
         };
@@ -227,13 +242,13 @@ impl Engine {
 }
 
 /// A recorded decision is a change of the session; any other is about the live run.
-fn news_of(decision: &Decision, durable: bool) -> News {
+fn news_of(decision: &Decision, durable: bool) -> FeedNews {
     // A hold is part of the session's state, although it is stored with its account.
     let held = decision.changes.iter().any(|change| matches!(change, Change::Hold(_)));
     match (durable || held, decision.changes.is_empty()) {
-        (true, _) => News::Change,
-        (false, false) => News::Live,
-        (false, true) => News::Nothing,
+        (true, _) => FeedNews::Change,
+        (false, false) => FeedNews::Live,
+        (false, true) => FeedNews::Nothing,
     }
 }
 

@@ -5,9 +5,9 @@
 //! from what is stored, as it would with a new daemon. All other sessions go on.
 
 use super::{Engine, GoesOn, WhyNot};
-use crate::engine::feed::News;
-use crate::engine::input::Input;
-use crate::engine::running::Memory as Watched;
+use crate::engine::feed::FeedNews;
+use crate::engine::input::LoopInput;
+use crate::engine::running::RunMemory;
 use crate::engine::session::Tracked;
 use crate::ports::journal::Remembered;
 use pinfold_core::event::Machine;
@@ -71,7 +71,7 @@ impl Engine {
         self.names.retain(|_, owner| *owner != id);
         self.wake_at(id, None);
         self.early.remove(&id);
-        if let Some(run) = tracked.run.as_ref().filter(|run| run.memory != Watched::Unwatched) {
+        if let Some(run) = tracked.run.as_ref().filter(|run| run.memory != RunMemory::Unwatched) {
             self.ports.memory.forget((id, run.number));
         }
         Some(tracked)
@@ -128,14 +128,14 @@ impl Engine {
             tracked.waiters = std::mem::take(&mut old.waiters);
             tracked.seen = old.seen.clone();
             tracked.attaching = std::mem::take(&mut old.attaching);
-            let joined = consumers.into_iter().map(|(consumer, kind)| Input::Happened {
+            let joined = consumers.into_iter().map(|(consumer, kind)| LoopInput::Happened {
                 id,
                 event: Box::new(Event::ConsumerJoined { consumer, kind }),
                 facts: Box::default(),
                 reply: None,
             });
             self.early.entry(id).or_default().extend(joined);
-            self.feed.note(id, News::Change);
+            self.feed.note(id, FeedNews::Change);
             self.look_at(id, Machine::Same, Duration::ZERO);
         }
         answer_all(old, &why);

@@ -9,12 +9,12 @@
 
 use super::Engine;
 use crate::crash;
-use crate::engine::feed::News;
-use crate::engine::input::{Input, Swept};
+use crate::engine::feed::FeedNews;
+use crate::engine::input::{LoopInput, Swept};
 use crate::engine::session::{Pending, Tracked};
-use crate::engine::taping::{Gathered, Judgement, Noted, Reading, Taping};
-use crate::ports::shims::observe::Seen;
-use crate::ports::tapes::{Passage, Stretch, Taped};
+use crate::engine::taping::{GatheredBatch, HeardTape, Judgement, NotedCursor, TapeReading};
+use crate::ports::shims::observe::SessionSeen;
+use crate::ports::tapes::{Passage, TapeStretch, Taped};
 use pinfold_agents::{EndedBy, Fold, Observation, Protocol, Setup, What};
 use pinfold_core::event::{Machine, Shim};
 use pinfold_core::exit::Exit;
@@ -33,11 +33,11 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// The tape of the live run, if it has one.
-    pub(super) fn taping(&mut self, id: SessionId) -> Option<&mut Taping> {
+    pub(super) fn taping(&mut self, id: SessionId) -> Option<&mut HeardTape> {
         self.sessions.get_mut(&id)?.run.as_mut()?.taping.as_deref_mut()
     }
 
-    fn taping_of(&mut self, id: SessionId, run: RunNumber) -> Option<&mut Taping> {
+    fn taping_of(&mut self, id: SessionId, run: RunNumber) -> Option<&mut HeardTape> {
         self.taping(id).filter(|taping| taping.fold.run() == run)
     }
 
@@ -53,7 +53,7 @@ impl Engine {
         let (setup, floor) = (setup(tracked), tracked.floor);
         let (fold, first) = Fold::begin(run, setup);
         if let Some(run) = tracked.live(run) {
-            run.taping = Some(Box::new(Taping::begin(fold, first, floor, now)));
+            run.taping = Some(Box::new(HeardTape::begin(fold, first, floor, now)));
         }
     }
 
@@ -71,15 +71,15 @@ impl Engine {
         }
         let floor = tracked.floor;
         let taping = match &stored {
-            Ok(Some(cursor)) if cursor.run == run => Taping::resume(run, &cursor.state, floor, now),
+            Ok(Some(cursor)) if cursor.run == run => HeardTape::resume(run, &cursor.state, floor, now),
             // The run was decided with a change of its definition, and nothing of it has been stored since.
             Ok(_) => {
                 let (fold, first) = Fold::begin(run, setup(tracked));
-                Taping::begin(fold, first, floor, now)
+                HeardTape::begin(fold, first, floor, now)
             }
             Err(problem) => {
                 warn!(session = tracked.name, "what was heard of its run is not known: {problem}");
-                Taping::resume(run, "", floor, now)
+                HeardTape::resume(run, "", floor, now)
             }
         };
         tracked.heard = taping.next;
@@ -118,7 +118,7 @@ impl Engine {
             TapeReport::State { run, flow } => {
                 let Some(taping) = self.taping_of(id, run) else { return };
                 taping.flow = flow;
-                self.feed.note(id, News::Live);
+                self.feed.note(id, FeedNews::Live);
                 self.speak(id);
             }
         }
@@ -147,26 +147,26 @@ impl Engine {
     fn read_on(&mut self, id: SessionId) {
         let folder = self.home.tape(id);
         let Some(taping) = self.taping(id) else { return };
-        if taping.reading != Reading::No {
-            taping.reading = Reading::Again;
+        if taping.reading != TapeReading::No {
+            taping.reading = TapeReading::Again;
             return;
         }
-        taping.reading = Reading::UnderWay;
+        taping.reading = TapeReading::UnderWay;
         let (run, from) = (taping.fold.run(), taping.next);
         let is_judged = taping.end.is_some() || taping.seen.is_some();
         let to = taping.told.take().filter(|to| *to > from && !is_judged);
         let handle = self.handle.clone();
-        let told = move |passage| handle.tell(Input::Tape { id, run, from, passage: Box::new(passage) });
-        self.ports.tapes.read(Stretch { id, folder, run, from, to }, Box::new(told));
+        let told = move |passage| handle.tell(LoopInput::Tape { id, run, from, passage: Box::new(passage) });
+        self.ports.tapes.read(TapeStretch { id, folder, run, from, to }, Box::new(told));
     }
 
     /// A part of a tape was read.
     pub(super) fn passage(&mut self, id: SessionId, run: RunNumber, from: u64, passage: Passage) {
         let Some(taping) = self.taping_of(id, run) else { return };
-        if taping.reading == Reading::No || taping.next != from {
+        if taping.reading == TapeReading::No || taping.next != from {
             return;
         }
-        let again = std::mem::replace(&mut taping.reading, Reading::No) == Reading::Again;
+        let again = std::mem::replace(&mut taping.reading, TapeReading::No) == TapeReading::Again;
         taping.next = passage.next.max(from);
         let Passage { entries, more, problem, .. } = passage;
         if let Some(errno) = problem {
@@ -239,9 +239,9 @@ impl Engine {
         if self.gathered.is_some() {
             return decide(self);
         }
-        self.gathered = Some(Gathered::of(id));
+        self.gathered = Some(GatheredBatch::of(id));
         decide(self);
-        let Some(Gathered { mut batch, joined, .. }) = self.gathered.take() else { return };
+        let Some(GatheredBatch { mut batch, joined, .. }) = self.gathered.take() else { return };
         if !joined {
             if !batch.is_empty() {
                 self.commit(None, batch);
@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// Adds to a batch how far the tape of its session is folded, if that has changed.
-    pub(super) fn note_cursor(&mut self, id: SessionId, batch: &mut Batch) -> Option<Noted> {
+    pub(super) fn note_cursor(&mut self, id: SessionId, batch: &mut Batch) -> Option<NotedCursor> {
         let tracked = self.sessions.get_mut(&id)?;
         if let Some((cursor, noted)) = tracked.parting.take() {
             batch.cursor(cursor);
@@ -288,7 +288,7 @@ impl Engine {
     }
 
     /// A cursor is durable: what is before it need not be kept.
-    pub(super) fn heard(&mut self, id: SessionId, noted: Noted) {
+    pub(super) fn heard(&mut self, id: SessionId, noted: NotedCursor) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.floor = tracked.floor.max(noted.to);
         tracked.heard = noted.from;
@@ -338,7 +338,7 @@ impl Engine {
             let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
             let told = move |outcome| {
                 metrics.commit.took(begun.elapsed());
-                handle.tell(Input::Swept { all, outcome });
+                handle.tell(LoopInput::Swept { all, outcome });
             };
             self.ports.journal.commit(batch, None, Box::new(told));
         }
@@ -368,7 +368,7 @@ impl Engine {
 
     /// Defers what recovery found of a session until the tape has been folded; returns it if that is not
     /// needed.
-    pub(super) fn seen_later(&mut self, id: SessionId, seen: Box<Seen>) -> Option<Box<Seen>> {
+    pub(super) fn seen_later(&mut self, id: SessionId, seen: Box<SessionSeen>) -> Option<Box<SessionSeen>> {
         match self.taping(id) {
             None => Some(seen),
             Some(taping) => {
@@ -411,7 +411,7 @@ impl Engine {
         }
     }
 
-    fn judge_seen(&mut self, id: SessionId, run: RunNumber, mut seen: Box<Seen>) {
+    fn judge_seen(&mut self, id: SessionId, run: RunNumber, mut seen: Box<SessionSeen>) {
         let welcome = seen.shim.as_ref().map(|up| &up.welcome);
         let standing = welcome.and_then(|welcome| welcome.tape).filter(|tape| tape.run == run);
         let first = self.taping(id).map(|taping| std::mem::take(&mut taping.first)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Values given with `--env`: read when sessions are loaded, moved out of old records, and deleted when no
 //! record names them.
 
-use super::{Engine, Fault};
+use super::{Engine, EngineFault};
 use crate::define::definition::Definition;
 use pinfold_store::{Batch, SessionId, Ulid};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ impl Engine {
 
     /// Reconciles records and value files once all sessions are loaded. Blocks, so it runs before the loop
     /// begins.
-    pub(crate) fn settle_given(&mut self) -> Result<(), Fault> {
+    pub(crate) fn settle_given(&mut self) -> Result<(), EngineFault> {
         self.take_apart()?;
         // A record that cannot be read may name any of them.
         if self.damaged.is_empty() {
@@ -31,7 +31,7 @@ impl Engine {
 
     /// Moves the values out of old records. The database is then rewritten, since unused pages may still have
     /// them.
-    fn take_apart(&mut self) -> Result<(), Fault> {
+    fn take_apart(&mut self) -> Result<(), EngineFault> {
         self.sessions
             .values_mut()
             .for_each(|tracked| Arc::make_mut(&mut tracked.definition).env.take_apart());
@@ -52,7 +52,7 @@ impl Engine {
             Arc::make_mut(&mut tracked.definition).env.kept_in(file);
             batch.define(*id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
         }
-        self.store.commit(batch).wait().map_err(Fault::Commit)?;
+        self.store.commit(batch).wait().map_err(EngineFault::Commit)?;
         info!("the values of --env of {} sessions are in files of their own now", ids.len());
         let mut anew = Batch::new();
         anew.rewrite();

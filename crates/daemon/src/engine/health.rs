@@ -4,11 +4,11 @@
 //! arrival, with the reason; a stop acts first and is recorded later.
 
 use super::{Engine, WhyNot};
-use crate::engine::feed::News;
-use crate::engine::input::{Input, Unrecorded};
-use crate::engine::reply::Reply;
+use crate::engine::feed::FeedNews;
+use crate::engine::input::{LoopInput, Unrecorded};
+use crate::engine::reply::ReplyHandle;
 use crate::engine::session::Deeds;
-use crate::ports::stops::{Noted, Wish};
+use crate::ports::stops::{NotedStop, StopWish};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::life::Life;
@@ -19,13 +19,13 @@ use tracing::{error, warn};
 
 /// The state of the store, as far as it is known.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct StoreHealth {
     trouble: Trouble,
     /// What a check of all pages and checksums found.
     findings: Vec<String>,
 }
 
-impl Health {
+impl StoreHealth {
     /// Whether nothing can be recorded at the moment.
     pub(crate) fn holds_up(&self) -> bool {
         self.trouble.holds_up()
@@ -49,7 +49,7 @@ impl Engine {
             (self.health.trouble != Trouble::None).then(|| self.health.trouble.to_string().into());
         for tracked in self.sessions.values_mut() {
             tracked.held_up = words.clone();
-            self.feed.note(tracked.id, News::Change);
+            self.feed.note(tracked.id, FeedNews::Change);
             tracked.stops_first &= !recorded;
             if !recorded {
                 // Clients that wait are told why instead of nothing; what was decided is recorded as soon as
@@ -88,48 +88,48 @@ impl Engine {
     }
 
     /// Refuses what cannot be recorded now: dropping it answers with the reason.
-    pub(super) fn at_the_door(&self, input: Input) -> Option<Input> {
+    pub(super) fn at_the_door(&self, input: LoopInput) -> Option<LoopInput> {
         let refused = match &input {
-            Input::Post { .. } | Input::Create(_) => self.health.trouble != Trouble::None,
-            Input::Define { .. } => self.holds_up(),
-            Input::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
-            Input::Command(command) => command.is_recorded() && self.holds_up(),
-            Input::Look(_)
-            | Input::FilesDeleted { .. }
-            | Input::Forgotten(_)
-            | Input::FolderMade { .. }
-            | Input::StopNoted { .. }
-            | Input::Committed { .. }
-            | Input::Reserved { .. }
-            | Input::ShimUp { .. }
-            | Input::Shim { .. }
-            | Input::ShimGone { .. }
-            | Input::Tape { .. }
-            | Input::Swept { .. }
-            | Input::VendorHeld { .. }
-            | Input::Looked { .. }
-            | Input::HolderGone { .. }
-            | Input::Attaching { .. }
-            | Input::Observed { .. }
-            | Input::Memory { .. }
-            | Input::Filed { .. }
-            | Input::Reload
-            | Input::ConfigRead(_)
-            | Input::Ping { .. }
-            | Input::Moved { .. }
-            | Input::StopOverdue { .. }
-            | Input::DownOverdue { .. }
-            | Input::HolderEnded { .. }
-            | Input::WriterSeen { .. }
-            | Input::FilesSeen { .. }
-            | Input::Audited
-            | Input::AuditStored { .. }
-            | Input::StrangersSought(_)
-            | Input::StrangerEnded { .. }
-            | Input::Trouble(_)
-            | Input::Checked(_)
-            | Input::Note { .. }
-            | Input::Down { .. } => false,
+            LoopInput::Post { .. } | LoopInput::Create(_) => self.health.trouble != Trouble::None,
+            LoopInput::Define { .. } => self.holds_up(),
+            LoopInput::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
+            LoopInput::Command(command) => command.is_recorded() && self.holds_up(),
+            LoopInput::Look(_)
+            | LoopInput::FilesDeleted { .. }
+            | LoopInput::Forgotten(_)
+            | LoopInput::FolderMade { .. }
+            | LoopInput::StopNoted { .. }
+            | LoopInput::Committed { .. }
+            | LoopInput::Reserved { .. }
+            | LoopInput::ShimUp { .. }
+            | LoopInput::Shim { .. }
+            | LoopInput::ShimGone { .. }
+            | LoopInput::Tape { .. }
+            | LoopInput::Swept { .. }
+            | LoopInput::VendorHeld { .. }
+            | LoopInput::Looked { .. }
+            | LoopInput::HolderGone { .. }
+            | LoopInput::Attaching { .. }
+            | LoopInput::Observed { .. }
+            | LoopInput::Memory { .. }
+            | LoopInput::Filed { .. }
+            | LoopInput::Reload
+            | LoopInput::ConfigRead(_)
+            | LoopInput::Ping { .. }
+            | LoopInput::Moved { .. }
+            | LoopInput::StopOverdue { .. }
+            | LoopInput::DownOverdue { .. }
+            | LoopInput::HolderEnded { .. }
+            | LoopInput::WriterSeen { .. }
+            | LoopInput::FilesSeen { .. }
+            | LoopInput::Audited
+            | LoopInput::AuditStored { .. }
+            | LoopInput::StrangersSought(_)
+            | LoopInput::StrangerEnded { .. }
+            | LoopInput::Trouble(_)
+            | LoopInput::Checked(_)
+            | LoopInput::Note { .. }
+            | LoopInput::Down { .. } => false,
         };
         // Another program that writes is done in a moment: that is waited for.
         (!refused || self.health.trouble == Trouble::Busy).then_some(input)
@@ -156,23 +156,23 @@ impl Engine {
         id: SessionId,
         event: Box<Event>,
         facts: Box<Facts>,
-        reply: Option<Reply>,
+        reply: Option<ReplyHandle>,
     ) {
         let Some(wish) = wish(&event).filter(|_| self.holds_up()) else {
             return self.happened(id, &event, &facts, reply);
         };
         let Some(tracked) = self.sessions.get(&id) else { return };
-        let noted = Noted { session: id, wish, run: tracked.session.runs().last };
+        let noted = NotedStop { session: id, wish, run: tracked.session.runs().last };
         let stop = Box::new(Unrecorded { event: *event, facts: *facts, reply });
         let handle = self.handle.clone();
-        let told = move |noted| handle.tell(Input::StopNoted { id, noted, stop });
+        let told = move |noted| handle.tell(LoopInput::StopNoted { id, noted, stop });
         self.ports.files.note_stop(noted, Box::new(told));
     }
 
     /// Carries out a stop that was noted. If the disk has room again, it is recorded like anything else.
     pub(super) fn stop_noted(&mut self, id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded>) {
         if let Some(early) = self.early(id) {
-            return early.push(Input::StopNoted { id, noted, stop });
+            return early.push(LoopInput::StopNoted { id, noted, stop });
         }
         let holds_up = self.holds_up();
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
@@ -193,7 +193,7 @@ impl Engine {
             Ok(left) => left,
             Err(error) => return warn!("stops on a full disk will be forgotten: {error}"),
         };
-        for Noted { session, wish, run } in left {
+        for NotedStop { session, wish, run } in left {
             let known = self.sessions.get_mut(&session).filter(|tracked| tracked.session.runs().last <= run);
             let Some(tracked) = known else {
                 self.ports.files.settle_stop(session);
@@ -201,8 +201,8 @@ impl Engine {
             };
             tracked.stop_noted = true;
             let event = match wish {
-                Wish::Stop => Event::Asked(Ask::Stop { grace: None }),
-                Wish::Down => Event::DownAsked,
+                StopWish::Stop => Event::Asked(Ask::Stop { grace: None }),
+                StopWish::Down => Event::DownAsked,
             };
             let why = Some("it was stopped while nothing could be recorded".to_owned());
             self.happened(session, &event, &Facts { why, ..Facts::default() }, None);
@@ -215,8 +215,8 @@ impl Engine {
         id: SessionId,
         deeds: &mut Deeds,
         answer: Option<&Answer>,
-        reply: Option<Reply>,
-    ) -> Option<Reply> {
+        reply: Option<ReplyHandle>,
+    ) -> Option<ReplyHandle> {
         let stops_first = self.sessions.get(&id).is_some_and(|tracked| tracked.stops_first);
         if !stops_first || !self.holds_up() {
             return reply;
@@ -226,7 +226,7 @@ impl Engine {
         first.iter().for_each(|action| self.perform(id, action));
         self.stop_without_words(id);
         if let Some(tracked) = self.sessions.get(&id) {
-            self.feed.publish(id, &tracked.seen, tracked.snapshot(), News::Change);
+            self.feed.publish(id, &tracked.seen, tracked.snapshot(), FeedNews::Change);
         }
         self.tell_attaching(id);
         if let Some(reply) = reply {
@@ -252,11 +252,11 @@ fn is_stop(event: &Event) -> bool {
     wish(event).is_some()
 }
 
-fn wish(event: &Event) -> Option<Wish> {
+fn wish(event: &Event) -> Option<StopWish> {
     if *event == Event::DownAsked {
-        return Some(Wish::Down);
+        return Some(StopWish::Down);
     }
-    matches!(event, Event::Asked(Ask::Stop { .. })).then_some(Wish::Stop)
+    matches!(event, Event::Asked(Ask::Stop { .. })).then_some(StopWish::Stop)
 }
 
 fn ends_something(action: &Action) -> bool {

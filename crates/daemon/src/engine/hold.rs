@@ -7,10 +7,10 @@
 use super::Engine;
 use crate::crash;
 use crate::define::preset::chosen;
-use crate::engine::input::Input;
+use crate::engine::input::LoopInput;
 use crate::engine::session::Handing;
 use crate::output::last_line;
-use crate::ports::locks::{Awaited, Held, Refused, Wanted};
+use crate::ports::locks::{LocksRefused, LocksWanted, Obstacle, RunLocks};
 use pinfold_agents::GaveUp;
 use pinfold_core::exit::Recognised;
 use pinfold_core::life::{HolderSeen, Life, Purpose};
@@ -29,10 +29,10 @@ impl Engine {
         }
         let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
         let definition = tracked.definition.resuming(vendor, None);
-        let wanted = Wanted::new(&tracked.name, &definition, name).and_then(Wanted::of_vendor);
+        let wanted = LocksWanted::new(&tracked.name, &definition, name).and_then(LocksWanted::of_vendor);
         let Some(wanted) = wanted else { return };
         let (handle, vendor) = (self.handle.clone(), vendor.to_owned());
-        let told = move |result| handle.tell(Input::VendorHeld { id, run, vendor, result });
+        let told = move |result| handle.tell(LoopInput::VendorHeld { id, run, vendor, result });
         self.ports.locks.reserve(wanted, Box::new(told));
     }
 
@@ -47,14 +47,14 @@ impl Engine {
         let (Some(lock), Some(store)) = (lock, definition.store.as_deref()) else { return };
         let resource = definition.vendor_lock().map(|resource| resource.to_string()).unwrap_or_default();
         let (lock, handle) = (Path::new(store).join(lock), self.handle.clone());
-        let told = move |holder| handle.tell(Input::WriterSeen { id, run, holder });
+        let told = move |holder| handle.tell(LoopInput::WriterSeen { id, run, holder });
         self.ports.files.writer_of(lock, resource, Box::new(told));
     }
 
     pub(super) fn writer_seen(&mut self, id: SessionId, run: RunNumber, holder: Option<HolderSeen>) {
         let tracked = self.sessions.get_mut(&id).filter(|tracked| tracked.session.live_run() == Some(run));
         let Some(tracked) = tracked.filter(|tracked| tracked.yields_to.is_none()) else { return };
-        tracked.awaited = holder.as_ref().and_then(|holder| holder.pid).map(Awaited::Writer);
+        tracked.awaited = holder.as_ref().and_then(|holder| holder.pid).map(Obstacle::Writer);
         tracked.yields_to = holder.map(Box::new);
     }
 
@@ -63,7 +63,7 @@ impl Engine {
         id: SessionId,
         run: RunNumber,
         vendor: &str,
-        result: Result<Box<dyn Held>, Refused>,
+        result: Result<Box<dyn RunLocks>, LocksRefused>,
     ) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         if tracked.session.live_run() != Some(run) {
@@ -71,7 +71,7 @@ impl Engine {
         }
         let held = match result {
             Ok(held) => held,
-            Err(Refused::Busy { holder, resource, run: of }) => {
+            Err(LocksRefused::Busy { holder, resource, run: of }) => {
                 // Our own shim has held it since an earlier daemon: its record names the session and this
                 // run. A session of another home may have the same name.
                 let session = holder.as_ref().and_then(|holder| holder.session.as_deref());
@@ -79,14 +79,14 @@ impl Engine {
                 if session.is_none_or(|session| session == tracked.name) && (of.is_none() || of == own) {
                     return;
                 }
-                (tracked.awaited, tracked.yields_to) = (Some(Awaited::Lock(resource)), holder.clone());
+                (tracked.awaited, tracked.yields_to) = (Some(Obstacle::Lock(resource)), holder.clone());
                 warn!(
                     session = tracked.name,
                     vendor, "the conversation that it is in is held by somebody else"
                 );
                 return self.of_run(id, run, RunEvent::VendorBusy { holder });
             }
-            Err(Refused::Hopeless(_) | Refused::System(_)) => {
+            Err(LocksRefused::Hopeless(_) | LocksRefused::System(_)) => {
                 return warn!(
                     session = tracked.name,
                     vendor, "the conversation that it is in could not be locked"

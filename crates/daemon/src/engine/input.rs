@@ -1,21 +1,21 @@
 //! Everything that can reach the loop, and the handle through which it does.
 
 use crate::caller::By;
-use crate::define::before_start::Found;
+use crate::define::before_start::BeforeStartFindings;
 use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
 use crate::define::others::Others;
 use crate::define::preset::IdFile;
 use crate::engine::attaching::AttachNews;
-use crate::engine::command::{Command, Removal};
-use crate::engine::reply::Reply;
-use crate::engine::stopping::{Overdue, Watch};
-use crate::engine::taping::{self, Noted};
-use crate::engine::view::{Known, View};
+use crate::engine::command::{EngineCommand, Removal};
+use crate::engine::reply::ReplyHandle;
+use crate::engine::stopping::{Overdue, StopWatch};
+use crate::engine::taping::{self, NotedCursor};
+use crate::engine::view::{EngineView, SessionRef};
 use crate::engine::why_not::WhyNot;
 use crate::ports::files::NotMade;
-use crate::ports::locks::{Held, HolderEnded, Refused};
-use crate::ports::shims::observe::Seen;
+use crate::ports::locks::{HolderEnded, LocksRefused, RunLocks};
+use crate::ports::shims::observe::SessionSeen;
 use crate::ports::shims::strangers::There;
 use crate::ports::shims::{LinkNumber, ShimUp};
 use crate::ports::tapes::Passage;
@@ -32,11 +32,11 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
 /// One input for the loop.
-pub(crate) enum Input {
+pub(crate) enum LoopInput {
     /// Something happened to a session.
-    Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<Reply> },
+    Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<ReplyHandle> },
     /// A client asks for something concerning a session's inbox.
-    Post { id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply },
+    Post { id: SessionId, post: Post, by: Option<Arc<By>>, reply: ReplyHandle },
     /// A client asks for a new session.
     Create(Box<Create>),
     /// The folder of a requested session was made, or could not be.
@@ -48,11 +48,11 @@ pub(crate) enum Input {
     /// A client wants to read what the engine knows.
     Look(Looker),
     /// A client gives a command that no session decides.
-    Command(Box<Command>),
+    Command(Box<EngineCommand>),
     /// A batch is durable, or could not be made so. Without `of`, it is one of the daemon itself.
     Committed { of: Option<Committer>, outcome: Outcome },
     /// The locks of a session were taken, or not.
-    Reserved { id: SessionId, result: Result<Box<dyn Held>, Refused> },
+    Reserved { id: SessionId, result: Result<Box<dyn RunLocks>, LocksRefused> },
     /// A shim was started, or not.
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
     /// A shim sent a report; `None` when its link ended.
@@ -64,7 +64,12 @@ pub(crate) enum Input {
     /// Cursors that were far behind are durable, or could not be made so.
     Swept { all: Vec<Swept>, outcome: Outcome },
     /// The lock of a vendor conversation was taken, or not.
-    VendorHeld { id: SessionId, run: RunNumber, vendor: String, result: Result<Box<dyn Held>, Refused> },
+    VendorHeld {
+        id: SessionId,
+        run: RunNumber,
+        vendor: String,
+        result: Result<Box<dyn RunLocks>, LocksRefused>,
+    },
     /// The vendor's state of a session was checked before a run of it starts.
     Looked { id: SessionId, looked: Box<Looked> },
     /// The holder that a session waited for has gone.
@@ -72,9 +77,9 @@ pub(crate) enum Input {
     /// An event that an attach was waiting for.
     Attaching { id: SessionId, news: AttachNews },
     /// What was found of a session at the daemon's start, or later.
-    Observed { id: SessionId, seen: Box<Seen> },
+    Observed { id: SessionId, seen: Box<SessionSeen> },
     /// The memory of a run was read.
-    Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
+    Memory { id: SessionId, run: RunNumber, read: crate::memory::MeterReading },
     /// The file of a program on a terminal was read; `None` if there is none.
     Filed { id: SessionId, run: RunNumber, filed: Option<IdFile> },
     /// The configuration is to be read again.
@@ -86,7 +91,7 @@ pub(crate) enum Input {
     /// The API socket was removed, and now has another path or is back.
     Moved { runtime: PathBuf, socket: PathBuf },
     /// A stop that a shim was told has exceeded its grace, by this much so far.
-    StopOverdue { id: SessionId, watch: Watch, overdue: Overdue },
+    StopOverdue { id: SessionId, watch: StopWatch, overdue: Overdue },
     /// A session had long enough to come to rest for the daemon's end.
     DownOverdue { id: SessionId },
     /// An attempt to end the holder of a session's lock has finished.
@@ -98,7 +103,7 @@ pub(crate) enum Input {
         id: SessionId,
         run: RunNumber,
         row: Box<Message>,
-        given: taping::Given,
+        given: taping::MessageDelivery,
         missing: Option<String>,
     },
     /// The files of a session that is to be removed were deleted, or not.
@@ -120,7 +125,7 @@ pub(crate) enum Input {
     /// An event that no session decides; the reply is sent when it is durable.
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon is to go down.
-    Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
+    Down { agents: AgentsOnDown, by: Option<Arc<By>>, reply: Option<Goodbye> },
 }
 
 /// A session whose record was to be deleted.
@@ -137,14 +142,14 @@ pub(crate) struct Swept {
     pub(crate) id: SessionId,
     /// How often its session had begun again.
     pub(crate) beginnings: u32,
-    pub(crate) noted: Noted,
+    pub(crate) noted: NotedCursor,
 }
 
 /// A stop that is carried out first and recorded later.
 pub(crate) struct Unrecorded {
     pub(crate) event: Event,
     pub(crate) facts: Facts,
-    pub(crate) reply: Option<Reply>,
+    pub(crate) reply: Option<ReplyHandle>,
 }
 
 /// Whose decision a batch records.
@@ -177,14 +182,14 @@ pub(crate) struct Sending {
 }
 
 /// A closure that reads what the engine knows.
-pub(crate) type Looker = Box<dyn FnOnce(View<'_>) + Send>;
+pub(crate) type Looker = Box<dyn FnOnce(EngineView<'_>) + Send>;
 
 /// The reply to a request to go down; it carries what was left running.
 pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
 
 /// What happens to the agents when the daemon goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Agents {
+pub(crate) enum AgentsOnDown {
     /// They are stopped.
     Stopped,
     /// They keep running under their shims.
@@ -195,13 +200,13 @@ pub(crate) enum Agents {
 pub(crate) struct Define {
     pub(crate) definition: Definition,
     /// What happens to the variables it was given.
-    pub(crate) given: Given,
+    pub(crate) given: VariablesChange,
     pub(crate) by: Option<Arc<By>>,
 }
 
 /// Whether a change concerns variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum VariablesChange {
     /// They are those of the new definition.
     Changed,
     /// They stay what they are at the time of the change.
@@ -223,13 +228,13 @@ pub(crate) struct Create {
 pub(crate) struct Handle {
     /// The caller in whose name it is used; `None` when the daemon acts by itself.
     by: Option<Arc<By>>,
-    inputs: mpsc::UnboundedSender<Input>,
+    inputs: mpsc::UnboundedSender<LoopInput>,
     /// Why nothing can be recorded now: the answer to requests that need a record.
     refusal: Arc<Mutex<Option<WhyNot>>>,
 }
 
 impl Handle {
-    pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<Input>) {
+    pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<LoopInput>) {
         let (inputs, receiver) = mpsc::unbounded_channel();
         (Handle { by: None, inputs, refusal: Arc::default() }, receiver)
     }
@@ -250,7 +255,7 @@ impl Handle {
     }
 
     /// Sends an input to the loop; once the loop has ended, the input is dropped.
-    pub(crate) fn tell(&self, input: Input) {
+    pub(crate) fn tell(&self, input: LoopInput) {
         _ = self.inputs.send(input);
     }
 
@@ -279,10 +284,10 @@ impl Handle {
     /// Reads what the engine knows.
     pub(crate) async fn view<T: Send + 'static>(
         &self,
-        read: impl FnOnce(View<'_>) -> T + Send + 'static,
+        read: impl FnOnce(EngineView<'_>) -> T + Send + 'static,
     ) -> Result<T, WhyNot> {
         let (sender, receiver) = oneshot::channel();
-        self.tell(Input::Look(Box::new(move |view| _ = sender.send(read(view)))));
+        self.tell(LoopInput::Look(Box::new(move |view| _ = sender.send(read(view)))));
         self.answer(receiver).await
     }
 
@@ -290,20 +295,20 @@ impl Handle {
     pub(crate) async fn session<T: Send + 'static>(
         &self,
         id: SessionId,
-        read: impl FnOnce(Known<'_>) -> T + Send + 'static,
+        read: impl FnOnce(SessionRef<'_>) -> T + Send + 'static,
     ) -> Result<T, WhyNot> {
         self.view(move |view| view.session(id).map(read)).await?.ok_or(WhyNot::Gone)
     }
 
     /// Sends a command.
-    pub(crate) fn command(&self, command: Command) {
-        self.tell(Input::Command(Box::new(command)));
+    pub(crate) fn command(&self, command: EngineCommand) {
+        self.tell(LoopInput::Command(Box::new(command)));
     }
 
     /// Sends a command and waits for its result.
     pub(crate) async fn order<T>(
         &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+        command: impl FnOnce(oneshot::Sender<T>) -> EngineCommand,
     ) -> Result<T, WhyNot> {
         let (sender, receiver) = oneshot::channel();
         self.command(command(sender));
@@ -312,9 +317,9 @@ impl Handle {
 
     /// Sends an event to a session and waits for the answer, which is durable by then.
     pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, WhyNot> {
-        let (reply, receiver) = Reply::new();
+        let (reply, receiver) = ReplyHandle::new();
         let (event, facts) = (Box::new(event), Box::new(Facts { by: self.words(), ..facts }));
-        self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
+        self.tell(LoopInput::Happened { id, event, facts, reply: Some(reply) });
         self.answer(receiver).await?
     }
 
@@ -322,14 +327,14 @@ impl Handle {
     pub(crate) fn note(&self, mut event: AuditEvent) -> oneshot::Receiver<()> {
         let (reply, receiver) = oneshot::channel();
         event.data.extend(self.words().map(|by| ("by".to_owned(), by)));
-        self.tell(Input::Note { event: Box::new(event), reply });
+        self.tell(LoopInput::Note { event: Box::new(event), reply });
         receiver
     }
 
     /// Sends a request to an inbox and waits for the answer, which is durable by then.
     pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, WhyNot> {
-        let (reply, receiver) = Reply::new();
-        self.tell(Input::Post { id, post, by: self.by(), reply });
+        let (reply, receiver) = ReplyHandle::new();
+        self.tell(LoopInput::Post { id, post, by: self.by(), reply });
         self.answer(receiver).await?
     }
 
@@ -344,7 +349,7 @@ impl Handle {
 pub(crate) struct Looked {
     pub(crate) run: RunNumber,
     pub(crate) purpose: Purpose,
-    pub(crate) found: Found,
+    pub(crate) found: BeforeStartFindings,
     /// Where other users of the vendor session were looked for.
     pub(crate) others: Option<Others>,
     /// Valid only for the session as it was loaded then.

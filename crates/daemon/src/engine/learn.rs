@@ -1,7 +1,7 @@
 //! What was learned of an agent from its tape, passed to the core.
 
 use super::Engine;
-use crate::engine::feed::News;
+use crate::engine::feed::FeedNews;
 use pinfold_agents::{
     Activity, Answer, Delivery, Failure, FailureKind, Label, Note, Observation, Outcome, Request,
     RequestKind, SessionRefused, Turn,
@@ -74,7 +74,7 @@ impl Engine {
         let live = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run));
         if let Some(live) = live.filter(|live| !live.ready) {
             live.ready = true;
-            self.feed.note(id, News::Live);
+            self.feed.note(id, FeedNews::Live);
         }
     }
 

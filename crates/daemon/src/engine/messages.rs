@@ -3,10 +3,10 @@
 use super::Engine;
 use crate::caller::By;
 use crate::define::definition::Turns;
-use crate::engine::input::{Input, Post, Sending};
-use crate::engine::reply::Reply;
+use crate::engine::input::{LoopInput, Post, Sending};
+use crate::engine::reply::ReplyHandle;
 use crate::engine::speech;
-use crate::engine::taping::Given;
+use crate::engine::taping::MessageDelivery;
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
 use pinfold_core::{Event, MessageId, RunNumber, Wall};
@@ -57,9 +57,9 @@ fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
 
 impl Engine {
     /// Handles a request concerning a session's inbox.
-    pub(super) fn post(&mut self, id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply) {
+    pub(super) fn post(&mut self, id: SessionId, post: Post, by: Option<Arc<By>>, reply: ReplyHandle) {
         if let Some(early) = self.early(id) {
-            return early.push(Input::Post { id, post, by, reply });
+            return early.push(LoopInput::Post { id, post, by, reply });
         }
         let event = match post {
             Post::Send(sending) => return self.send(id, sending, by.as_deref(), reply),
@@ -77,7 +77,7 @@ impl Engine {
         self.happened(id, &Event::Message(event), &facts, Some(reply));
     }
 
-    fn send(&mut self, id: SessionId, sending: Sending, by: Option<&By>, reply: Reply) {
+    fn send(&mut self, id: SessionId, sending: Sending, by: Option<&By>, reply: ReplyHandle) {
         let Sending { text, key, files, row } = sending;
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
@@ -144,8 +144,8 @@ impl Engine {
     }
 
     /// Hands a message to the shim, which hands each delivery to its agent only once.
-    pub(super) fn deliver(&mut self, id: SessionId, run: RunNumber, given: Given) {
-        let Given { message, attempt, delivery, .. } = given;
+    pub(super) fn deliver(&mut self, id: SessionId, run: RunNumber, given: MessageDelivery) {
+        let MessageDelivery { message, attempt, delivery, .. } = given;
         // By the time this is durable the turn may be over: a daemon that restarts finds a turn under way,
         // and then its end.
         if !self.is_current(id, run, message, number(delivery)) {

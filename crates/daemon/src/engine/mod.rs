@@ -9,6 +9,7 @@ mod attach;
 mod attaching;
 mod audit;
 mod command;
+mod deadlines;
 mod down;
 mod effect;
 mod failed;
@@ -22,9 +23,9 @@ pub(crate) mod input;
 mod learn;
 mod memory;
 mod messages;
-mod notes;
 mod parts;
 mod per_message;
+mod permissions;
 mod plug;
 mod purge;
 mod recover;
@@ -47,20 +48,19 @@ mod taping;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
-mod timer;
 mod unended;
 mod view;
 mod why_not;
 
 pub(crate) use accounts::AccountView;
-pub(crate) use attaching::{Attach, Attached, GuestEnd, NotAttached, Standing, Standings};
-pub(crate) use command::{Command, Unsettled};
-pub(crate) use health::Health;
-pub(crate) use parts::{Alone, Fault, Limits, Parts};
-pub(crate) use purge::{CallerSocket, Candidate, Modes};
-pub(crate) use reply::Reply;
-pub(crate) use session_view::{Hindrances, SessionView, Snapshot};
-pub(crate) use view::{Changed, Known, SessionChange, View};
+pub(crate) use attaching::{AttachRequest, AttachStanding, AttachedTo, GuestEnd, NotAttached, Standings};
+pub(crate) use command::{EngineCommand, Unsettled};
+pub(crate) use health::StoreHealth;
+pub(crate) use parts::{EngineFault, ForegroundParts, Parts, ResourceLimits};
+pub(crate) use purge::{CallerSocket, PurgeCandidate, PurgeModes};
+pub(crate) use reply::ReplyHandle;
+pub(crate) use session_view::{Hindrances, SessionSnapshot, SessionView};
+pub(crate) use view::{Changed, EngineView, SessionChange, SessionRef};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;
@@ -68,10 +68,10 @@ use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
 use crate::engine::audit::Audit;
+use crate::engine::deadlines::Deadlines;
 use crate::engine::feed::Feed;
-use crate::engine::input::{Goodbye, Handle, Input};
+use crate::engine::input::{Goodbye, Handle, LoopInput};
 use crate::engine::session::Tracked;
-use crate::engine::timer::Timer;
 use crate::metrics::Metrics;
 use crate::ports::Ports;
 use crate::ports::clock::{Alarm, Clock};
@@ -103,7 +103,7 @@ pub(crate) struct Engine {
     /// How many of those are being looked for or ended.
     strangers: usize,
     /// The state of the store.
-    pub(crate) health: Health,
+    pub(crate) health: StoreHealth,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     /// For readers outside the loop; the loop itself commits and reads through its port.
@@ -113,25 +113,25 @@ pub(crate) struct Engine {
     /// Wakes the loop at the first deadline, if a runtime drives it.
     alarm: Option<Arc<Alarm>>,
     /// Set when running in the foreground (`pinfold run`), without a daemon.
-    pub(crate) alone: Option<Alone>,
+    pub(crate) alone: Option<ForegroundParts>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     /// Changes of sessions, for clients.
     feed: Feed,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
-    pub(crate) limits: Limits,
+    pub(crate) limits: ResourceLimits,
     pub(crate) umask: Option<u32>,
     config: Config,
     /// Why the configuration file was rejected when it was last read.
     pub(crate) config_refused: Option<String>,
-    timer: Timer,
+    deadlines: Deadlines,
     /// What is being gathered for one session, to become durable together.
-    gathered: Option<taping::Gathered>,
+    gathered: Option<taping::GatheredBatch>,
     /// Sessions whose cursor is behind their fold, and when that is checked.
     unswept: BTreeSet<SessionId>,
     sweep_at: Option<Boot>,
     pub(crate) accounts: accounts::Accounts,
-    pub(crate) memory: memory::Memory,
+    pub(crate) memory: memory::MemorySetup,
     folders: Folders,
     /// Values given to sessions with `--env`.
     pub(crate) values: Values,
@@ -150,9 +150,9 @@ pub(crate) struct Engine {
     closed_by: Option<Arc<By>>,
     pub(crate) metrics: Arc<Metrics>,
     /// The sessions that recovery has not looked at yet, and the inputs for each that arrived meanwhile.
-    early: BTreeMap<SessionId, Vec<Input>>,
+    early: BTreeMap<SessionId, Vec<LoopInput>>,
     /// Reads and commands that wait until recovery has looked at every session.
-    waiting: Vec<Input>,
+    waiting: Vec<LoopInput>,
     /// Sees every decision as it is made.
     #[cfg(test)]
     witness: Option<simulation::witness::Witness>,
@@ -172,103 +172,125 @@ enum Closing {
 }
 
 impl Engine {
-    fn take(&mut self, input: Input) {
+    fn take(&mut self, input: LoopInput) {
         self.take_one(input);
         self.settle_accounts();
     }
 
-    fn take_one(&mut self, input: Input) {
+    fn take_one(&mut self, input: LoopInput) {
         if let Some(input) = self.at_the_door(input) {
             self.take_in(input);
         }
     }
 
-    fn take_in(&mut self, input: Input) {
+    fn take_in(&mut self, input: LoopInput) {
         match input {
-            Input::Happened { id, event, facts, reply } => match self.early(id) {
-                Some(early) => early.push(Input::Happened { id, event, facts, reply }),
+            LoopInput::Happened { id, event, facts, reply } => match self.early(id) {
+                Some(early) => early.push(LoopInput::Happened { id, event, facts, reply }),
                 None => self.happened_now(id, event, facts, reply),
             },
-            Input::StopNoted { id, noted, stop } => self.stop_noted(id, noted, stop),
-            Input::Post { id, post, by, reply } => self.post(id, post, by, reply),
-            Input::Create(create) => self.create(*create),
-            Input::FolderMade { id, create, made } => self.folder_made(id, *create, made),
-            Input::Define { id, define, reply } => match self.early(id) {
-                Some(early) => early.push(Input::Define { id, define, reply }),
+            LoopInput::StopNoted { id, noted, stop } => self.stop_noted(id, noted, stop),
+            LoopInput::Post { id, post, by, reply } => self.post(id, post, by, reply),
+            LoopInput::Create(create) => self.create(*create),
+            LoopInput::FolderMade { id, create, made } => self.folder_made(id, *create, made),
+            LoopInput::Define { id, define, reply } => match self.early(id) {
+                Some(early) => early.push(LoopInput::Define { id, define, reply }),
                 None => self.define(id, *define, reply),
             },
             // What is stored may no longer be true, so it is not shown before every session was looked at.
-            Input::Look(_) | Input::Command(_) if self.unseen() => self.waiting.push(input),
-            Input::Look(look) => look(View(self)),
-            Input::Command(command) => self.obey(*command),
-            Input::Committed { of, outcome } => self.committed(of, outcome),
-            Input::Reserved { id, result } => self.reserved(id, result),
+            LoopInput::Look(_) | LoopInput::Command(_) if self.unseen() => self.waiting.push(input),
+            LoopInput::Look(look) => look(EngineView(self)),
+            LoopInput::Command(command) => self.obey(*command),
+            LoopInput::Committed { of, outcome } => self.committed(of, outcome),
+            LoopInput::Reserved { id, result } => self.reserved(id, result),
             // An order from before its session began again: its shim has it, and the look finds the result.
-            Input::ShimUp { id, .. } | Input::ShimGone { id, .. } if self.early(id).is_some() => {}
-            Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
-            Input::Shim { id, link, report } => self.shim_said(id, link, report),
-            Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
-            Input::Tape { .. } | Input::Swept { .. } | Input::VendorHeld { .. } => self.take_taped(input),
-            Input::Looked { id, looked } => self.looked(id, *looked),
-            Input::HolderGone { id } => self.holder_gone(id),
-            Input::Attaching { id, news } => self.attach_news(id, news),
-            Input::Observed { id, seen } => self.observed(id, *seen),
-            Input::Memory { .. } | Input::Filed { .. } => self.take_watched(input),
-            Input::WriterSeen { .. } | Input::FilesSeen { .. } => self.take_watched(input),
-            Input::Reload => self.reload(),
-            Input::ConfigRead(read) => self.config_read(*read),
-            Input::Ping { reply } => _ = reply.send(self.ping()),
-            Input::Moved { runtime, socket } => (self.home.runtime, self.socket) = (runtime, socket),
-            Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
-            Input::DownOverdue { id } => self.down_overdue(id),
-            Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
-            Input::FilesDeleted { id, deleted, by, done } => {
+            LoopInput::ShimUp { id, .. } | LoopInput::ShimGone { id, .. } if self.early(id).is_some() => {}
+            LoopInput::ShimUp { id, run, result } => self.shim_up(id, run, result),
+            LoopInput::Shim { id, link, report } => self.shim_said(id, link, report),
+            LoopInput::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
+            LoopInput::Tape { .. } | LoopInput::Swept { .. } => self.take_taped(input),
+            LoopInput::VendorHeld { .. } => self.take_taped(input),
+            LoopInput::Looked { id, looked } => self.looked(id, *looked),
+            LoopInput::HolderGone { id } => self.holder_gone(id),
+            LoopInput::Attaching { id, news } => self.attach_news(id, news),
+            LoopInput::Observed { id, seen } => self.observed(id, *seen),
+            LoopInput::Memory { .. } | LoopInput::Filed { .. } => self.take_watched(input),
+            LoopInput::WriterSeen { .. } | LoopInput::FilesSeen { .. } => self.take_watched(input),
+            LoopInput::Reload => self.reload(),
+            LoopInput::ConfigRead(read) => self.config_read(*read),
+            LoopInput::Ping { reply } => _ = reply.send(self.ping()),
+            LoopInput::Moved { runtime, socket } => (self.home.runtime, self.socket) = (runtime, socket),
+            LoopInput::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
+            LoopInput::DownOverdue { id } => self.down_overdue(id),
+            LoopInput::HolderEnded { id, ended } => self.holder_ended(id, ended),
+            LoopInput::FilesDeleted { id, deleted, by, done } => {
                 self.files_deleted(id, deleted, by.as_deref(), done);
             }
-            Input::Forgotten(forgotten) => self.forgotten(*forgotten),
-            Input::Audited => self.take_audit(),
-            Input::AuditStored { outcome } => self.audit_stored(outcome),
-            Input::StrangersSought(there) => self.strangers_sought(there),
-            Input::StrangerEnded { id } => self.stranger_ended(&id),
-            Input::Trouble(trouble) => self.troubled(trouble),
-            Input::Checked(findings) => self.checked(findings),
-            Input::Note { event, reply } => self.note(*event, reply),
-            Input::Down { agents, by, reply } => self.go_down(agents, by, reply),
+            LoopInput::Forgotten(forgotten) => self.forgotten(*forgotten),
+            LoopInput::Audited => self.take_audit(),
+            LoopInput::AuditStored { outcome } => self.audit_stored(outcome),
+            LoopInput::StrangersSought(_) | LoopInput::StrangerEnded { .. } => self.take_strangers(input),
+            LoopInput::Trouble(trouble) => self.troubled(trouble),
+            LoopInput::Checked(findings) => self.checked(findings),
+            LoopInput::Note { event, reply } => self.note(*event, reply),
+            LoopInput::Down { agents, by, reply } => self.go_down(agents, by, reply),
         }
     }
 
     /// Takes an input about something watched in runs.
-    fn take_watched(&mut self, input: Input) {
-        if let Input::Memory { id, run, read } = input {
+    fn take_watched(&mut self, input: LoopInput) {
+        if let LoopInput::Memory { id, run, read } = input {
             self.memory_read(id, run, read);
-        } else if let Input::Filed { id, run, filed } = input {
+        } else if let LoopInput::Filed { id, run, filed } = input {
             self.filed(id, run, filed);
-        } else if let Input::WriterSeen { id, run, holder } = input {
+        } else if let LoopInput::WriterSeen { id, run, holder } = input {
             self.writer_seen(id, run, holder);
-        } else if let Input::FilesSeen { id, run, row, given, missing } = input {
+        } else if let LoopInput::FilesSeen { id, run, row, given, missing } = input {
             self.files_seen(id, run, *row, given, missing);
         }
     }
 
+    /// Takes an input about sessions that the store does not know.
+    fn take_strangers(&mut self, input: LoopInput) {
+        if let LoopInput::StrangersSought(there) = input {
+            self.strangers_sought(there);
+        } else if let LoopInput::StrangerEnded { id } = input {
+            self.stranger_ended(&id);
+        }
+    }
+
     /// Takes an input about runs with a tape.
-    fn take_taped(&mut self, input: Input) {
-        if let Input::Tape { id, run, from, passage } = input {
+    fn take_taped(&mut self, input: LoopInput) {
+        if let LoopInput::Tape { id, run, from, passage } = input {
             self.passage(id, run, from, *passage);
-        } else if let Input::Swept { all, outcome } = input {
+        } else if let LoopInput::Swept { all, outcome } = input {
             self.swept(all, outcome);
-        } else if let Input::VendorHeld { id, run, vendor, result } = input {
+        } else if let LoopInput::VendorHeld { id, run, vendor, result } = input {
             self.vendor_held(id, run, &vendor, result);
         }
     }
 
     /// Asks the core, and commits what must be remembered. Actions and answer wait for that.
-    pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
+    pub(crate) fn happened(
+        &mut self,
+        id: SessionId,
+        event: &Event,
+        facts: &Facts,
+        reply: Option<ReplyHandle>,
+    ) {
         let now = self.ports.clock.now();
         self.happened_at(now, id, event, facts, reply);
     }
 
     /// As `happened`, at a moment already known: that moment is recorded.
-    fn happened_at(&mut self, now: Now, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
+    fn happened_at(
+        &mut self,
+        now: Now,
+        id: SessionId,
+        event: &Event,
+        facts: &Facts,
+        reply: Option<ReplyHandle>,
+    ) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         // The record is about the run that was live when it happened.
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
@@ -326,12 +348,16 @@ impl Engine {
         if ended.taping.is_some() {
             self.forget_tape(id);
         }
-        if let running::Memory::Watched { .. } = ended.memory {
+        if let running::RunMemory::Watched { .. } = ended.memory {
             self.ports.memory.forget((id, ended.number));
         }
         if ended.terminal.is_watched() {
             self.ports.id_files.forget((id, ended.number));
         }
+    }
+
+    pub(crate) fn folders(&self) -> Folders {
+        self.folders.clone()
     }
 
     /// Whether recovery has not looked at some session yet.
@@ -348,16 +374,16 @@ impl Engine {
 
     /// Sets or clears the deadline of a session.
     fn wake_at(&mut self, id: SessionId, at: Option<Boot>) {
-        let before = self.timer.first();
-        self.timer.set(id, at);
-        if self.timer.first() != before {
+        let before = self.deadlines.first();
+        self.deadlines.set(id, at);
+        if self.deadlines.first() != before {
             self.ports.clock.wake_at(self.first_deadline());
         }
     }
 
     /// When the loop next has to act by itself.
     fn first_deadline(&self) -> Option<Boot> {
-        [self.timer.first(), self.sweep_at, self.accounts.due].into_iter().flatten().min()
+        [self.deadlines.first(), self.sweep_at, self.accounts.due].into_iter().flatten().min()
     }
 
     fn wake_for_sweep(&self) {
@@ -365,7 +391,7 @@ impl Engine {
     }
 
     /// The queue for inputs of a session that recovery has not looked at yet.
-    fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
+    fn early(&mut self, id: SessionId) -> Option<&mut Vec<LoopInput>> {
         self.early.get_mut(&id)
     }
 

@@ -21,13 +21,13 @@ pub(crate) struct Parts {
     /// The API socket, by a path short enough for every client to connect to.
     pub(crate) socket: PathBuf,
     pub(crate) store: Store,
-    pub(crate) alone: Option<Alone>,
+    pub(crate) alone: Option<ForegroundParts>,
     /// A reader for the loop alone.
     pub(crate) reader: Rc<Reader>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<OsString>),
-    pub(crate) limits: Limits,
+    pub(crate) limits: ResourceLimits,
     pub(crate) umask: Option<u32>,
     pub(crate) last_event: u64,
     pub(crate) handle: Handle,
@@ -35,7 +35,7 @@ pub(crate) struct Parts {
 }
 
 /// What the loop needs to know in the foreground, without a daemon.
-pub(crate) struct Alone {
+pub(crate) struct ForegroundParts {
     /// What its agents get from this process.
     pub(crate) foreground: Foreground,
     /// Called with every decision.
@@ -46,14 +46,14 @@ pub(crate) struct Alone {
 
 /// The limits that the daemon changed for itself, as agents get them: soft and hard.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Limits {
+pub(crate) struct ResourceLimits {
     pub(crate) open_files: Option<(u64, u64)>,
     pub(crate) core: Option<(u64, u64)>,
 }
 
 /// Why the loop could not begin, or ended.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum EngineFault {
     #[error("the database cannot be written")]
     Commit(#[source] Arc<CommitError>),
     #[error("the daemon cannot run")]

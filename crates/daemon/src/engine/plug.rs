@@ -1,10 +1,10 @@
 //! Assembles an engine, with the ports of this machine or with others.
 
 use super::audit::Audit;
-use super::{Closing, Engine, Health, Parts, memory};
+use super::{Closing, Engine, Parts, StoreHealth, memory};
+use crate::engine::deadlines::Deadlines;
 use crate::engine::feed::Feed;
-use crate::engine::input::{Handle, Input};
-use crate::engine::timer::Timer;
+use crate::engine::input::{Handle, LoopInput};
 use crate::metrics::Metrics;
 use crate::ports::Ports;
 use crate::ports::clock::{Alarm, MachineClock};
@@ -31,7 +31,7 @@ impl Engine {
     /// An engine for this machine.
     pub(crate) fn new(parts: Parts) -> io::Result<Engine> {
         let (metrics, alarm) = (Arc::<Metrics>::default(), Arc::new(Alarm::new()?));
-        let (memory, places) = (memory::Memory::new(), Arc::new(Semaphore::new(STARTS_AT_ONCE)));
+        let (memory, places) = (memory::MemorySetup::new(), Arc::new(Semaphore::new(STARTS_AT_ONCE)));
         let ports = Ports {
             clock: Box::new(MachineClock::new(Arc::clone(&alarm))),
             locks: Box::new(MachineLocks::new(
@@ -61,7 +61,7 @@ impl Engine {
             damaged: BTreeMap::new(),
             unknown: Vec::new(),
             strangers: 0,
-            health: Health::default(),
+            health: StoreHealth::default(),
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,
@@ -75,12 +75,12 @@ impl Engine {
             umask: parts.umask,
             config: parts.config,
             config_refused: None,
-            timer: Timer::default(),
+            deadlines: Deadlines::default(),
             gathered: None,
             unswept: BTreeSet::new(),
             sweep_at: None,
             accounts: super::accounts::Accounts::default(),
-            memory: memory::Memory::new(),
+            memory: memory::MemorySetup::new(),
             folders: parts.folders,
             handle: parts.handle,
             links: 0,
@@ -113,10 +113,10 @@ fn shims(parts: &Parts, places: Arc<Semaphore>) -> ShimProcesses {
 
 fn watch_id_files(handle: &Handle) -> IdFileTask {
     let handle = handle.clone();
-    IdFileTask::new(move |(id, run), filed| handle.tell(Input::Filed { id, run, filed }))
+    IdFileTask::new(move |(id, run), filed| handle.tell(LoopInput::Filed { id, run, filed }))
 }
 
-fn watch_memory(memory: &memory::Memory, handle: &Handle) -> MemoryThread {
+fn watch_memory(memory: &memory::MemorySetup, handle: &Handle) -> MemoryThread {
     let handle = handle.clone();
-    MemoryThread::new(memory.without, move |(id, run), read| handle.tell(Input::Memory { id, run, read }))
+    MemoryThread::new(memory.without, move |(id, run), read| handle.tell(LoopInput::Memory { id, run, read }))
 }

@@ -8,7 +8,7 @@ use pinfold_store::SessionId;
 use std::path::PathBuf;
 
 /// What purge does with one session.
-pub(crate) struct Candidate {
+pub(crate) struct PurgeCandidate {
     pub(crate) id: SessionId,
     pub(crate) name: String,
     pub(crate) own: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Candidate {
 
 /// Which modes purge takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Modes {
+pub(crate) enum PurgeModes {
     Only(Mode),
     All,
 }
@@ -41,13 +41,13 @@ impl Engine {
     /// The sessions that purge considers, in order, without archived ones.
     pub(super) fn to_purge(
         &self,
-        modes: Modes,
+        modes: PurgeModes,
         purge: &Purge,
         socket: Option<&CallerSocket>,
-    ) -> Vec<Candidate> {
+    ) -> Vec<PurgeCandidate> {
         let of_mode = |tracked: &&Tracked| match modes {
-            Modes::All => true,
-            Modes::Only(mode) => tracked.session.spec().mode == mode,
+            PurgeModes::All => true,
+            PurgeModes::Only(mode) => tracked.session.spec().mode == mode,
         };
         let live = self
             .sessions
@@ -58,7 +58,7 @@ impl Engine {
             .map(|tracked| {
                 let own = self.is_callers(tracked, &purge.caller, socket);
                 let spared = tracked.session.spared_by_purge(purge.include_active, own);
-                Candidate { id: tracked.id, name: tracked.name.clone(), own, spared }
+                PurgeCandidate { id: tracked.id, name: tracked.name.clone(), own, spared }
             })
             .collect()
     }

@@ -4,10 +4,10 @@ use super::{Closing, Engine};
 use crate::crash;
 use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
-use crate::engine::input::Input;
+use crate::engine::input::LoopInput;
 use crate::engine::session::Tracked;
 use crate::ports::journal::Remembered;
-use crate::ports::shims::observe::{Look, Seen, Subject};
+use crate::ports::shims::observe::{LookSubject, SessionLook, SessionSeen};
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::{Event, EventKind, RunEvent, RunNumber, World};
@@ -102,11 +102,11 @@ impl Engine {
     pub(super) fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let may_live = tracked.session.live_run().is_some() || tracked.session.shim() == Shim::Standing;
-        let subject = Subject { id, lost: self.lost(tracked), may_live };
+        let subject = LookSubject { id, lost: self.lost(tracked), may_live };
         let (home, generation) = (self.home.clone(), self.generation);
-        let look = Look { home, generation, machine, subject, after };
+        let look = SessionLook { home, generation, machine, subject, after };
         let handle = self.handle.clone();
-        let told = move |seen| handle.tell(Input::Observed { id, seen: Box::new(seen) });
+        let told = move |seen| handle.tell(LoopInput::Observed { id, seen: Box::new(seen) });
         self.ports.shims.observe(look, Box::new(told));
     }
 
@@ -116,13 +116,13 @@ impl Engine {
     }
 
     /// A session was looked at; its tape is read to the end before anything is decided from that.
-    pub(super) fn observed(&mut self, id: SessionId, seen: Seen) {
+    pub(super) fn observed(&mut self, id: SessionId, seen: SessionSeen) {
         if let Some(seen) = self.seen_later(id, Box::new(seen)) {
             self.observed_now(id, *seen);
         }
     }
 
-    pub(super) fn observed_now(&mut self, id: SessionId, mut seen: Seen) {
+    pub(super) fn observed_now(&mut self, id: SessionId, mut seen: SessionSeen) {
         crash::point("observed.before");
         self.recognise_lost(id, &mut seen.world);
         if let Some(up) = seen.shim {
@@ -208,7 +208,7 @@ impl Engine {
     /// Reads the configuration again.
     pub(super) fn reload(&self) {
         let handle = self.handle.clone();
-        let told = move |read| handle.tell(Input::ConfigRead(Box::new(read)));
+        let told = move |read| handle.tell(LoopInput::ConfigRead(Box::new(read)));
         self.ports.files.read_config(self.home.config.clone(), Box::new(told));
     }
 

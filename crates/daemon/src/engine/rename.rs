@@ -2,8 +2,8 @@
 
 use super::{Engine, WhyNot};
 use crate::caller::By;
-use crate::engine::input::{Define, Given};
-use crate::engine::reply::Reply;
+use crate::engine::input::{Define, VariablesChange};
+use crate::engine::reply::ReplyHandle;
 use crate::engine::session::Pending;
 use pinfold_core::{EventKind, State};
 use pinfold_store::{AuditEvent, Batch, SessionId};
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 impl Engine {
     /// Renames a session in one step: neither name can be taken in between.
-    pub(super) fn rename(&mut self, id: SessionId, name: String, by: Option<Arc<By>>, reply: Reply) {
+    pub(super) fn rename(&mut self, id: SessionId, name: String, by: Option<Arc<By>>, reply: ReplyHandle) {
         if let Err(why) = self.renamable(id, &name) {
             return reply.refuse(why);
         }
@@ -36,7 +36,8 @@ impl Engine {
         self.names.remove(&before);
         self.names.insert(name, id);
         // config.toml may have settings for this name.
-        let define = Define { definition: Arc::unwrap_or_clone(definition), given: Given::AsBefore, by };
+        let define =
+            Define { definition: Arc::unwrap_or_clone(definition), given: VariablesChange::AsBefore, by };
         self.define(id, define, oneshot::channel().0);
     }
 

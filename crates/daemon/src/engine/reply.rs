@@ -5,7 +5,7 @@ use pinfold_core::decision::Answer;
 use tokio::sync::oneshot;
 
 /// The reply to a request. Dropped without an answer, it says why nothing can be recorded.
-pub(crate) struct Reply(Waits);
+pub(crate) struct ReplyHandle(Waits);
 
 /// Where an answer goes.
 enum Waits {
@@ -13,10 +13,10 @@ enum Waits {
     Then(Box<dyn FnOnce(Result<Answer, WhyNot>) + Send>),
 }
 
-impl Reply {
-    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, WhyNot>>) {
+impl ReplyHandle {
+    pub(crate) fn new() -> (ReplyHandle, oneshot::Receiver<Result<Answer, WhyNot>>) {
         let (sender, receiver) = oneshot::channel();
-        (Reply(Waits::For(sender)), receiver)
+        (ReplyHandle(Waits::For(sender)), receiver)
     }
 
     /// Sends the answer; a client that has gone does not want it.
@@ -29,8 +29,8 @@ impl Reply {
     }
 
     /// A reply that passes the answer on in another form. The loop calls it, so it must not block.
-    pub(crate) fn then(then: impl FnOnce(Result<Answer, WhyNot>) + Send + 'static) -> Reply {
-        Reply(Waits::Then(Box::new(then)))
+    pub(crate) fn then(then: impl FnOnce(Result<Answer, WhyNot>) + Send + 'static) -> ReplyHandle {
+        ReplyHandle(Waits::Then(Box::new(then)))
     }
 
     fn tell(self, answer: Result<Answer, WhyNot>) {

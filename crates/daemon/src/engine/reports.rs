@@ -2,11 +2,11 @@
 
 use super::Engine;
 use crate::crash;
-use crate::engine::feed::News;
-use crate::engine::input::Input;
+use crate::engine::feed::FeedNews;
+use crate::engine::input::LoopInput;
 use crate::engine::session::{Reservation, Tracked};
 use crate::output::last_line;
-use crate::output::lines::Lines;
+use crate::output::lines::OutputLines;
 use crate::ports::locks::Lost;
 use crate::ports::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
@@ -49,7 +49,7 @@ impl Engine {
         self.links += 1;
         self.rest_soon();
         let (number, handle) = (LinkNumber(self.links), self.handle.clone());
-        let hear = move |report| handle.tell(Input::Shim { id, link: number, report });
+        let hear = move |report| handle.tell(LoopInput::Shim { id, link: number, report });
         let (link, reaper) = ShimLink::attach(up, number, hear).map_err(|error| error.to_string())?;
         if let (Some(alone), Some(reaper)) = (&self.alone, reaper) {
             _ = alone.reapers.send(reaper);
@@ -163,7 +163,7 @@ impl Engine {
             return taping.last_lines(LAST_LINES);
         }
         let entries = self.ports.shims.tail(&self.home, id, run, LAST_LINES);
-        let mut lines = Lines::default();
+        let mut lines = OutputLines::default();
         let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| lines.push(entry)).collect();
         all.extend(lines.finish());
         let last = all.split_off(all.len().saturating_sub(LAST_LINES));
@@ -204,7 +204,7 @@ impl Engine {
         }
         let Some(lost) = self.sessions.get(&id).map(|tracked| self.lost(tracked)) else { return };
         let handle = self.handle.clone();
-        let told = move |proved| handle.tell(Input::ShimGone { id, run, proved });
+        let told = move |proved| handle.tell(LoopInput::ShimGone { id, run, proved });
         self.ports.locks.prove_absent(lost, Box::new(told));
     }
 
@@ -282,11 +282,11 @@ impl Engine {
         match notice {
             Notice::Ready => {
                 live.ready = true;
-                self.feed.note(id, News::Live);
+                self.feed.note(id, FeedNews::Live);
             }
             Notice::Status(status) => {
                 live.status = Some(status);
-                self.feed.note(id, News::Live);
+                self.feed.note(id, FeedNews::Live);
             }
             Notice::Watchdog => self.of_run(id, run, RunEvent::SignOfLife),
             // The exit record has what the agent said about its exit.

@@ -1,7 +1,7 @@
 //! The loop under a runtime: inputs, the alarm, and releasing memory when a burst is over.
 
-use super::{Closing, Engine, Fault};
-use crate::engine::input::Input;
+use super::{Closing, Engine, EngineFault};
+use crate::engine::input::LoopInput;
 use crate::ports::clock::Alarm;
 use pinfold_store::{Facts, Store};
 use std::io;
@@ -15,13 +15,13 @@ impl Engine {
     /// Runs until the daemon goes down; the store stays open for remaining readers.
     pub(crate) async fn run(
         mut self,
-        mut inputs: mpsc::UnboundedReceiver<Input>,
-    ) -> (Result<(), Fault>, Store) {
+        mut inputs: mpsc::UnboundedReceiver<LoopInput>,
+    ) -> (Result<(), EngineFault>, Store) {
         let ended = self.take_all(&mut inputs).await;
         (ended, self.store)
     }
 
-    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), Fault> {
+    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<LoopInput>) -> Result<(), EngineFault> {
         let alarm = self.alarm.clone();
         while !self.is_over() {
             tokio::select! {
@@ -54,7 +54,7 @@ impl Engine {
     /// Handles deadlines that have passed; harmless if none has.
     pub(super) fn tick(&mut self) {
         let now = self.ports.clock.boot();
-        let due = self.timer.take_due(now);
+        let due = self.deadlines.take_due(now);
         self.accounts_due(now);
         self.sweep(now);
         self.ports.clock.wake_at(self.first_deadline());

@@ -2,14 +2,14 @@
 //! only.
 
 use crate::define::definition::{Input, Turns};
-use crate::engine::stopping::{Heard, Watch};
-use crate::engine::taping::Taping;
-use crate::engine::terminal::Terminal;
+use crate::engine::stopping::{ShimHeard, StopWatch};
+use crate::engine::taping::HeardTape;
+use crate::engine::terminal::RunTerminal;
 use pinfold_core::{ConsumerId, RunNumber};
 use std::time::{Duration, Instant};
 
 /// A run that was decided and has not ended.
-pub(crate) struct Run {
+pub(crate) struct LiveRun {
     pub(crate) number: RunNumber,
     /// When this daemon decided it; cleared once it runs.
     pub(crate) due: Option<Instant>,
@@ -17,7 +17,7 @@ pub(crate) struct Run {
     pub(crate) spoken: Option<(Input, Turns)>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: RunMemory,
     /// Clients on its terminal: they leave when it ends.
     pub(crate) viewers: Vec<ConsumerId>,
     /// `unlock` is ending it, or has.
@@ -26,17 +26,17 @@ pub(crate) struct Run {
     pub(crate) stop: Option<Duration>,
     /// The stop that is watched, and whether the shim has reported anything since it was asked for a sign of
     /// life.
-    pub(crate) watch: Option<Watch>,
-    pub(crate) heard: Heard,
+    pub(crate) watch: Option<StopWatch>,
+    pub(crate) heard: ShimHeard,
     /// What is known of its terminal, if it has one.
-    pub(crate) terminal: Terminal,
+    pub(crate) terminal: RunTerminal,
     /// Its tape, if it has one.
-    pub(crate) taping: Option<Box<Taping>>,
+    pub(crate) taping: Option<Box<HeardTape>>,
 }
 
 /// What is known of a run's memory, besides what the core knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Memory {
+pub(crate) enum RunMemory {
     Unwatched,
     /// It is watched; the swap it used at the last reading.
     Watched {
@@ -44,27 +44,27 @@ pub(crate) enum Memory {
     },
 }
 
-impl Run {
-    pub(crate) fn new(number: RunNumber) -> Run {
-        Run {
+impl LiveRun {
+    pub(crate) fn new(number: RunNumber) -> LiveRun {
+        LiveRun {
             number,
             due: None,
             spoken: None,
             ready: false,
             status: None,
-            memory: Memory::Unwatched,
+            memory: RunMemory::Unwatched,
             viewers: Vec::new(),
             unlocked: false,
             stop: None,
             watch: None,
-            heard: Heard::Since,
-            terminal: Terminal::default(),
+            heard: ShimHeard::Since,
+            terminal: RunTerminal::default(),
             taping: None,
         }
     }
 
     /// Its use of swap, if known.
     pub(crate) fn swap(&self) -> Option<u64> {
-        if let Memory::Watched { swap } = self.memory { swap } else { None }
+        if let RunMemory::Watched { swap } = self.memory { swap } else { None }
     }
 }

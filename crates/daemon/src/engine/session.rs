@@ -1,14 +1,14 @@
 //! One session in the daemon: the core's value, and the handles that belong to it while it is alive.
 
 use crate::define::definition::{self, Definition, Turns};
-use crate::engine::attaching::Attaching;
-use crate::engine::feed::News;
-use crate::engine::reply::Reply;
-use crate::engine::running::Run;
-use crate::engine::session_view::{SessionView, Snapshot};
+use crate::engine::attaching::AttachQueue;
+use crate::engine::feed::FeedNews;
+use crate::engine::reply::ReplyHandle;
+use crate::engine::running::LiveRun;
+use crate::engine::session_view::{SessionSnapshot, SessionView};
 use crate::engine::stopping::Farewell;
-use crate::engine::taping::Noted;
-use crate::ports::locks::{Awaited, Held, Waiting};
+use crate::engine::taping::NotedCursor;
+use crate::ports::locks::{CancellableWait, Obstacle, RunLocks};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::life::HolderSeen;
@@ -47,7 +47,7 @@ pub(crate) struct Tracked {
     /// Number and id of the latest run, which may have ended.
     pub(crate) latest: Option<(RunNumber, RunId)>,
     /// The live run.
-    pub(crate) run: Option<Box<Run>>,
+    pub(crate) run: Option<Box<LiveRun>>,
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
@@ -55,14 +55,14 @@ pub(crate) struct Tracked {
     /// How far it is with the daemon's shutdown.
     pub(crate) farewell: Farewell,
     /// What was last refused, and the wait for it.
-    pub(crate) awaited: Option<Awaited>,
-    pub(crate) waiting: Option<Box<dyn Waiting>>,
+    pub(crate) awaited: Option<Obstacle>,
+    pub(crate) waiting: Option<Box<dyn CancellableWait>>,
     /// The size of the terminal for its next run: that of the client that attached last.
     pub(crate) terminal: Size,
     /// Clients that are attaching.
-    pub(crate) attaching: Attaching,
+    pub(crate) attaching: AttachQueue,
     /// How it stands, for clients that wait for it; the feed publishes to it.
-    pub(crate) seen: watch::Sender<Snapshot>,
+    pub(crate) seen: watch::Sender<SessionSnapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
     /// An upper bound on the bytes of text queued in its inbox, once they were counted.
@@ -96,7 +96,7 @@ pub(crate) struct Tracked {
     /// The position from which its tape is still needed.
     pub(crate) heard: u64,
     /// The last cursor of a run that ended: it is stored with the end.
-    pub(crate) parting: Option<(Cursor, Noted)>,
+    pub(crate) parting: Option<(Cursor, NotedCursor)>,
     /// Locks that are being handed to its shim.
     pub(crate) handing: Vec<Handing>,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Tracked {
 /// A lock on its way to a shim: the daemon keeps it too until the shim confirms it.
 pub(crate) struct Handing {
     pub(crate) resource: String,
-    pub(crate) held: Box<dyn Held>,
+    pub(crate) held: Box<dyn RunLocks>,
 }
 
 /// The locks of a run between the decision and its shim.
@@ -116,7 +116,7 @@ pub(crate) enum Reservation {
     UnderWay(RunNumber),
     /// They are being taken but no longer wanted.
     Unwanted,
-    Taken(Box<dyn Held>),
+    Taken(Box<dyn RunLocks>),
 }
 
 /// A decision that is being committed.
@@ -125,17 +125,17 @@ pub(crate) struct Pending {
     /// What the loop does once it is durable.
     pub(crate) deeds: Deeds,
     pub(crate) answer: Option<Answer>,
-    pub(crate) reply: Option<Reply>,
+    pub(crate) reply: Option<ReplyHandle>,
     /// How the session stands with it.
-    pub(crate) snapshot: Snapshot,
+    pub(crate) snapshot: SessionSnapshot,
     /// Messages that it settles.
     pub(crate) settled: Vec<MessageId>,
     /// What it changes for clients.
-    pub(crate) news: News,
+    pub(crate) news: FeedNews,
     /// It becomes durable together with the one before it.
     pub(crate) joined: bool,
     /// The cursor that is stored with it.
-    pub(crate) noted: Option<Noted>,
+    pub(crate) noted: Option<NotedCursor>,
 }
 
 /// What the loop does for a decision.
@@ -148,7 +148,7 @@ pub(crate) struct Deeds {
 
 impl Pending {
     /// A decision that waits for its record; the reply is sent when it is durable.
-    pub(crate) fn recorded(snapshot: Snapshot, actions: Vec<Action>, reply: Reply) -> Pending {
+    pub(crate) fn recorded(snapshot: SessionSnapshot, actions: Vec<Action>, reply: ReplyHandle) -> Pending {
         Pending {
             durable: false,
             deeds: Deeds { settles: None, actions },
@@ -156,14 +156,14 @@ impl Pending {
             reply: Some(reply),
             snapshot,
             settled: Vec::new(),
-            news: News::Change,
+            news: FeedNews::Change,
             joined: false,
             noted: None,
         }
     }
 
     /// A cursor that waits for its record; nothing else follows from it.
-    pub(crate) fn of_cursor(snapshot: Snapshot, noted: Noted) -> Pending {
+    pub(crate) fn of_cursor(snapshot: SessionSnapshot, noted: NotedCursor) -> Pending {
         Pending {
             durable: false,
             deeds: Deeds::default(),
@@ -171,7 +171,7 @@ impl Pending {
             reply: None,
             snapshot,
             settled: Vec::new(),
-            news: News::Nothing,
+            news: FeedNews::Nothing,
             joined: false,
             noted: Some(noted),
         }
@@ -186,7 +186,7 @@ impl Tracked {
         session: Session,
         at: Wall,
     ) -> Tracked {
-        let seen = watch::Sender::new(Snapshot::of(&session, false));
+        let seen = watch::Sender::new(SessionSnapshot::of(&session, false));
         Tracked {
             id,
             name,
@@ -203,7 +203,7 @@ impl Tracked {
             awaited: None,
             waiting: None,
             terminal: Size::default(),
-            attaching: Attaching::default(),
+            attaching: AttachQueue::default(),
             seen,
             keys: BTreeMap::new(),
             inbox_bytes: None,
@@ -257,8 +257,8 @@ impl Tracked {
     }
 
     /// Its present state, as far as clients wait for it.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.session, self.shim.is_some())
+    pub(crate) fn snapshot(&self) -> SessionSnapshot {
+        SessionSnapshot::of(&self.session, self.shim.is_some())
     }
 
     /// A copy to show from.
@@ -306,17 +306,17 @@ impl Tracked {
     }
 
     /// The live run, if it is this one.
-    pub(crate) fn live(&mut self, run: RunNumber) -> Option<&mut Run> {
+    pub(crate) fn live(&mut self, run: RunNumber) -> Option<&mut LiveRun> {
         self.run.as_deref_mut().filter(|live| live.number == run)
     }
 
     /// Begins to track the run that is live now; returns what was known of the previous one, if that was
     /// another.
-    pub(crate) fn follow_run(&mut self) -> Option<Box<Run>> {
+    pub(crate) fn follow_run(&mut self) -> Option<Box<LiveRun>> {
         let live = self.session.live_run();
         if self.run.as_ref().map(|run| run.number) == live {
             return None;
         }
-        std::mem::replace(&mut self.run, live.map(|run| Box::new(Run::new(run))))
+        std::mem::replace(&mut self.run, live.map(|run| Box::new(LiveRun::new(run))))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The state of a session, as far as clients wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Snapshot {
+pub(crate) struct SessionSnapshot {
     pub(crate) state: State,
     pub(crate) runs: Runs,
     /// Whether something is in the way of a run's end.
@@ -23,9 +23,9 @@ pub(crate) struct Snapshot {
     pub(crate) connected: bool,
 }
 
-impl Snapshot {
-    pub(crate) fn of(session: &Session, connected: bool) -> Snapshot {
-        Snapshot {
+impl SessionSnapshot {
+    pub(crate) fn of(session: &Session, connected: bool) -> SessionSnapshot {
+        SessionSnapshot {
             state: session.state(),
             runs: session.runs(),
             unended: session.unended().is_some(),

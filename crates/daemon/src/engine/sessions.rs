@@ -2,8 +2,8 @@
 
 use super::{Engine, WhyNot};
 use crate::crash;
-use crate::engine::input::{Create, Define, Given, Input};
-use crate::engine::reply::Reply;
+use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
+use crate::engine::reply::ReplyHandle;
 use crate::engine::session::{Pending, Tracked};
 use crate::ports::files::NotMade;
 use pinfold_core::event::{Ask, StartFailure};
@@ -21,7 +21,7 @@ impl Engine {
         }
         let id = SessionId(self.new_id());
         let (handle, create) = (self.handle.clone(), Box::new(create));
-        let told = move |made| handle.tell(Input::FolderMade { id, create, made });
+        let told = move |made| handle.tell(LoopInput::FolderMade { id, create, made });
         self.ports.files.make_session(self.home.session(id), Box::new(told));
     }
 
@@ -90,7 +90,7 @@ impl Engine {
         facts.run_ids.extend(tracked.latest);
         batch.decided(Decided { id, session: &tracked.session, decision: &decision, at: now.wall }, &facts);
         let reply = create.reply;
-        let created = Reply::then(move |done| _ = reply.send(done.map(|_| id)));
+        let created = ReplyHandle::then(move |done| _ = reply.send(done.map(|_| id)));
         let actions = if broken.is_some() { Vec::new() } else { decision.actions };
         tracked.pending.push_back(Pending::recorded(tracked.snapshot(), actions, created));
         if broken.is_none() {
@@ -133,7 +133,7 @@ impl Engine {
         let Define { mut definition, given, by } = define;
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let before = tracked.definition.env.file();
-        if given == Given::AsBefore {
+        if given == VariablesChange::AsBefore {
             definition.env.clone_from(&tracked.definition.env);
         }
         let outdated = before.filter(|file| definition.env.file() != Some(*file));
@@ -163,7 +163,7 @@ impl Engine {
             );
         }
         let (values, files) = (self.values.clone(), Arc::clone(&self.ports.files));
-        let defined = Reply::then(move |done| match (done, outdated) {
+        let defined = ReplyHandle::then(move |done| match (done, outdated) {
             (Ok(_), Some(file)) => {
                 // No record names it any more.
                 crash::point("given.outdated");

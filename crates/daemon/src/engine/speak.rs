@@ -6,8 +6,8 @@
 
 use super::Engine;
 use crate::crash;
-use crate::engine::input::Input;
-use crate::engine::taping::{Given, Taping};
+use crate::engine::input::LoopInput;
+use crate::engine::taping::{HeardTape, MessageDelivery};
 use pinfold_agents::{CannotSay, Intent, Prompt, Reply, Sender, Utterance, Verdict};
 use pinfold_core::talk::{Permit, RequestAnswer};
 use pinfold_core::{Life, RunNumber};
@@ -132,13 +132,13 @@ impl Engine {
     }
 
     /// Queues a message for the agent; one that is already on the tape is not said again.
-    pub(super) fn prompt(&mut self, id: SessionId, run: RunNumber, row: Message, given: Given) {
+    pub(super) fn prompt(&mut self, id: SessionId, run: RunNumber, row: Message, given: MessageDelivery) {
         if row.files.is_empty() {
             return self.prompt_now(id, run, row, given);
         }
         let (handle, files) = (self.handle.clone(), row.files.clone());
         let told = move |missing| {
-            handle.tell(Input::FilesSeen { id, run, row: Box::new(row), given, missing });
+            handle.tell(LoopInput::FilesSeen { id, run, row: Box::new(row), given, missing });
         };
         self.ports.files.missing(files, Box::new(told));
     }
@@ -149,7 +149,7 @@ impl Engine {
         id: SessionId,
         run: RunNumber,
         row: Message,
-        given: Given,
+        given: MessageDelivery,
         missing: Option<String>,
     ) {
         let turn = self.sessions.get(&id).and_then(|tracked| tracked.session.inbox().in_flight());
@@ -169,11 +169,11 @@ impl Engine {
         self.sessions.get(&id).is_none_or(|tracked| tracked.session.spec().policy.mark_repetition)
     }
 
-    fn prompt_now(&mut self, id: SessionId, run: RunNumber, row: Message, given: Given) {
+    fn prompt_now(&mut self, id: SessionId, run: RunNumber, row: Message, given: MessageDelivery) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let own = tracked.name.clone();
         let from = row.from.map(|session| Sender { own: session == own, session });
-        let Given { message, attempt, delivery, repetition } = given;
+        let MessageDelivery { message, attempt, delivery, repetition } = given;
         let by_argument = tracked.definition.is_told_by_argument();
         let Some(taping) = self.taping(id) else { return };
         if taping.fold.open().any(|(open, _)| open.delivery == delivery) {
@@ -225,7 +225,7 @@ impl Engine {
     }
 }
 
-fn attempt(taping: &Taping, intent: &Intent, in_turn: bool) -> Tried {
+fn attempt(taping: &HeardTape, intent: &Intent, in_turn: bool) -> Tried {
     match taping.fold.say(taping.fold.last_said() + 1, intent) {
         Ok(utterance) => Tried::Say(Box::new(utterance)),
         // The turn it is to end has not begun yet, or is over.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// A stop that is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Watch {
+pub(crate) struct StopWatch {
     pub(super) run: RunNumber,
     /// When its grace is over.
     pub(super) until: Instant,
@@ -26,7 +26,7 @@ pub(crate) enum Overdue {
 
 /// Whether a shim has reported anything since it was asked for a sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ShimHeard {
     Since,
     /// It has not; `ran` is the CPU time it had used when it was asked, in nanoseconds.
     NotSince {

@@ -2,7 +2,7 @@
 //! at start-up, and ended by a `down`.
 
 use super::{Closing, Engine};
-use crate::engine::input::Input;
+use crate::engine::input::LoopInput;
 use crate::ports::shims::strangers::{self, There};
 use pinfold_api::object::Unknown;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn look_for_strangers(&mut self) {
         self.strangers += 1;
         let handle = self.handle.clone();
-        let told = move |there| handle.tell(Input::StrangersSought(there));
+        let told = move |there| handle.tell(LoopInput::StrangersSought(there));
         self.ports.shims.strangers(self.home.clone(), self.kept(), Box::new(told));
     }
 
@@ -64,7 +64,7 @@ impl Engine {
             let socket = self.home.runtime.join("shims").join(format!("{}.sock", unknown.id));
             let (handle, id) = (self.handle.clone(), unknown.id.clone());
             self.strangers += 1;
-            let told = move |()| handle.tell(Input::StrangerEnded { id });
+            let told = move |()| handle.tell(LoopInput::StrangerEnded { id });
             let id = unknown.id.clone();
             self.ports.shims.end_stranger(id, socket, self.generation, Box::new(told));
         }

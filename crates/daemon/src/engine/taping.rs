@@ -1,7 +1,7 @@
 //! What the daemon knows of a run with a tape: its fold, how far that is stored, and what is to be said. Data
 //! only.
 
-use crate::ports::shims::observe::Seen;
+use crate::ports::shims::observe::SessionSeen;
 use pinfold_agents::{Fold, Intent, Label, Observation};
 use pinfold_core::event::Shim;
 use pinfold_core::{Boot, MessageId, RunNumber, Wall};
@@ -29,11 +29,11 @@ pub(crate) fn most_unheard(tapes: u64) -> u64 {
 }
 
 /// The tape of a run, as the daemon hears it.
-pub(crate) struct Taping {
+pub(crate) struct HeardTape {
     pub(crate) fold: Fold,
     /// Where reading continues.
     pub(crate) next: u64,
-    pub(crate) reading: Reading,
+    pub(crate) reading: TapeReading,
     /// The end of the tape when the shim last reported it, until that is read.
     pub(crate) told: Option<u64>,
     /// Since when the fold knows more than is stored or being committed; `None` if it does not.
@@ -49,7 +49,7 @@ pub(crate) struct Taping {
     /// The end that is judged when the fold has reached the end of the tape.
     pub(crate) end: Option<Judgement>,
     /// What a new daemon has found; it waits for the same.
-    pub(crate) seen: Option<Box<Seen>>,
+    pub(crate) seen: Option<Box<SessionSeen>>,
     /// Whether the agent waits because its tape is full or cannot be written.
     pub(crate) flow: Flow,
     /// Parts of the answer under way that are not being committed yet.
@@ -64,7 +64,7 @@ pub(crate) struct Taping {
 
 /// Whether the tape is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum TapeReading {
     No,
     UnderWay,
     /// It is, and it has grown meanwhile.
@@ -82,7 +82,7 @@ pub(crate) enum Judgement {
 
 /// A cursor that was given to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub(crate) struct NotedCursor {
     pub(crate) run: RunNumber,
     /// How far the tape was folded.
     pub(crate) to: u64,
@@ -91,16 +91,16 @@ pub(crate) struct Noted {
 }
 
 /// Decisions of one session that become durable together.
-pub(crate) struct Gathered {
+pub(crate) struct GatheredBatch {
     id: SessionId,
     pub(crate) batch: Batch,
     /// Whether it contains a decision.
     pub(crate) joined: bool,
 }
 
-impl Gathered {
-    pub(crate) fn of(id: SessionId) -> Gathered {
-        Gathered { id, batch: Batch::new(), joined: false }
+impl GatheredBatch {
+    pub(crate) fn of(id: SessionId) -> GatheredBatch {
+        GatheredBatch { id, batch: Batch::new(), joined: false }
     }
 
     /// Adds a decision; returns whether it is not the first.
@@ -121,32 +121,32 @@ impl Gathered {
 
 /// One delivery of a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct MessageDelivery {
     pub(crate) message: MessageId,
     pub(crate) attempt: u32,
     pub(crate) delivery: u64,
     pub(crate) repetition: bool,
 }
 
-impl Taping {
+impl HeardTape {
     /// The state for a run that was just decided, on a tape folded up to `floor`.
-    pub(crate) fn begin(fold: Fold, first: Vec<Observation>, floor: u64, now: Boot) -> Taping {
-        Taping { changed: Some(now), first, ..Taping::of(fold, floor, floor) }
+    pub(crate) fn begin(fold: Fold, first: Vec<Observation>, floor: u64, now: Boot) -> HeardTape {
+        HeardTape { changed: Some(now), first, ..HeardTape::of(fold, floor, floor) }
     }
 
     /// The state for a run that an earlier daemon has partly heard.
-    pub(crate) fn resume(run: RunNumber, state: &str, floor: u64, now: Boot) -> Taping {
+    pub(crate) fn resume(run: RunNumber, state: &str, floor: u64, now: Boot) -> HeardTape {
         let (fold, first) = Fold::resume(run, state);
         let next = if fold.to() == 0 { floor } else { fold.reads_from() };
         let changed = (!first.is_empty()).then_some(now);
-        Taping { first, changed, ..Taping::of(fold, next, floor) }
+        HeardTape { first, changed, ..HeardTape::of(fold, next, floor) }
     }
 
-    fn of(fold: Fold, next: u64, stored: u64) -> Taping {
-        Taping {
+    fn of(fold: Fold, next: u64, stored: u64) -> HeardTape {
+        HeardTape {
             fold,
             next,
-            reading: Reading::No,
+            reading: TapeReading::No,
             told: None,
             changed: None,
             stored,
@@ -176,12 +176,12 @@ impl Taping {
 
     /// The cursor to store, and what the shim may be told of the tape afterwards. From here on it counts as
     /// stored.
-    pub(crate) fn cursor(&mut self, session: SessionId, floor: u64) -> (Cursor, Noted) {
+    pub(crate) fn cursor(&mut self, session: SessionId, floor: u64) -> (Cursor, NotedCursor) {
         let (run, to) = (self.fold.run(), self.fold.to().max(floor));
         let from = if self.fold.to() == 0 { floor } else { self.fold.reads_from() };
         self.changed = None;
         self.stored = to;
-        (Cursor { session, run, position: to, state: self.fold.cursor() }, Noted { run, to, from })
+        (Cursor { session, run, position: to, state: self.fold.cursor() }, NotedCursor { run, to, from })
     }
 
     /// Adds an intent, once.

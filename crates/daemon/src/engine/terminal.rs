@@ -7,22 +7,22 @@ use pinfold_shim::Ring;
 
 /// What is known of a run's terminal.
 #[derive(Debug, Default)]
-pub(crate) struct Terminal {
-    pub(crate) watched: Option<Watched>,
+pub(crate) struct RunTerminal {
+    pub(crate) watched: Option<FileWatched>,
     pub(crate) filed: Option<IdFile>,
     pub(crate) ring: Option<Ring>,
 }
 
 /// Whether the file of its program is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Watched {
+pub(crate) enum FileWatched {
     No,
     Yes,
 }
 
-impl Terminal {
+impl RunTerminal {
     pub(crate) fn is_watched(&self) -> bool {
-        self.watched == Some(Watched::Yes)
+        self.watched == Some(FileWatched::Yes)
     }
 
     /// What it says of its agent. Only the file shows a dialog: after a bell, a message may be just what the

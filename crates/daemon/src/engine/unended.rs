@@ -1,8 +1,8 @@
 //! A deadline on every stop: a running shim answers, and names what cannot be ended.
 
 use super::Engine;
-use super::stopping::{Heard, Overdue, Watch};
-use crate::engine::input::Input;
+use super::stopping::{Overdue, ShimHeard, StopWatch};
+use crate::engine::input::LoopInput;
 use pinfold_core::unended::{Survivor, Unended};
 use pinfold_core::{RunEvent, RunNumber, State};
 use pinfold_shim::{Command, Report};
@@ -24,7 +24,7 @@ impl Engine {
     pub(super) fn watch_stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
         let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         let Some(until) = self.ports.clock.awake().checked_add(grace) else { return };
-        let watch = Watch { run, until };
+        let watch = StopWatch { run, until };
         if live.watch.is_some_and(|known| known.until <= until) {
             return;
         }
@@ -33,12 +33,12 @@ impl Engine {
             [(ASK, Overdue::ToAsk), (NO_ANSWER, Overdue::Unanswered), (NO_END, Overdue::Unended)]
         {
             let handle = self.handle.clone();
-            let told = move |()| handle.tell(Input::StopOverdue { id, watch, overdue });
+            let told = move |()| handle.tell(LoopInput::StopOverdue { id, watch, overdue });
             self.ports.clock.remind(until + after, Box::new(told));
         }
     }
 
-    pub(super) fn stop_overdue(&mut self, id: SessionId, watch: Watch, overdue: Overdue) {
+    pub(super) fn stop_overdue(&mut self, id: SessionId, watch: StopWatch, overdue: Overdue) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         if tracked.session.state() != State::Stopping {
             return;
@@ -48,7 +48,7 @@ impl Engine {
         let ran = |shim: Option<u32>| shim.and_then(|shim| self.ports.shims.ran(shim));
         match overdue {
             Overdue::ToAsk => {
-                live.heard = Heard::NotSince { ran: ran(shim) };
+                live.heard = ShimHeard::NotSince { ran: ran(shim) };
                 if let Some(shim) = &tracked.shim {
                     shim.send(&Command::Interrupt { run: NO_RUN });
                 }
@@ -56,14 +56,15 @@ impl Engine {
             Overdue::Unanswered | Overdue::Unended => match live.heard {
                 // A shim that gets little of a busy machine is slow, not mute: it has as much time as its
                 // tree.
-                Heard::NotSince { ran: before } if overdue == Overdue::Unanswered && ran(shim) > before => {}
-                Heard::NotSince { .. } => {
+                ShimHeard::NotSince { ran: before }
+                    if overdue == Overdue::Unanswered && ran(shim) > before => {}
+                ShimHeard::NotSince { .. } => {
                     self.of_run(id, watch.run, RunEvent::Unended(Unended::Silent { shim }));
                 }
-                Heard::Since if overdue == Overdue::Unended && tracked.session.unended().is_none() => {
+                ShimHeard::Since if overdue == Overdue::Unended && tracked.session.unended().is_none() => {
                     self.look_for_survivors(id, watch.run);
                 }
-                Heard::Since => {}
+                ShimHeard::Since => {}
             },
         }
     }
@@ -73,7 +74,7 @@ impl Engine {
         let Some(shim) = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()) else { return };
         let (link, handle) = (shim.number, self.handle.clone());
         let found = move |left| {
-            handle.tell(Input::Shim { id, link, report: Some(Report::Survivors { run, left }) });
+            handle.tell(LoopInput::Shim { id, link, report: Some(Report::Survivors { run, left }) });
         };
         self.ports.shims.survivors(shim.pid, Box::new(found));
     }
@@ -83,7 +84,7 @@ impl Engine {
     pub(super) fn shim_speaks(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let Some(live) = &mut tracked.run else { return };
-        live.heard = Heard::Since;
+        live.heard = ShimHeard::Since;
         let Some(Unended::Silent { .. }) = tracked.session.unended() else { return };
         live.watch = None;
         let (run, asked) = (live.number, live.stop);

@@ -1,11 +1,11 @@
 //! What can be read of the engine from outside: answers to questions, and copies of sessions to show from. A
-//! [`View`] changes nothing.
+//! [`EngineView`] changes nothing.
 
 use super::accounts::AccountView;
-use super::feed::Became;
-use super::purge::{CallerSocket, Candidate, Modes};
+use super::feed::ChangeKind;
+use super::purge::{CallerSocket, PurgeCandidate, PurgeModes};
 use super::session::Tracked;
-use super::session_view::{Hindrances, SessionView, Snapshot};
+use super::session_view::{Hindrances, SessionSnapshot, SessionView};
 use super::{Engine, WhyNot};
 use crate::caller::Act;
 use crate::define::config::Retention;
@@ -26,9 +26,9 @@ use tokio::sync::watch;
 
 /// One session, read in place.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a>(&'a Tracked);
+pub(crate) struct SessionRef<'a>(&'a Tracked);
 
-impl<'a> Known<'a> {
+impl<'a> SessionRef<'a> {
     pub(crate) fn id(self) -> SessionId {
         self.0.id
     }
@@ -69,12 +69,12 @@ impl<'a> Known<'a> {
     }
 
     /// Reports how it stands, whenever that changes and is durable.
-    pub(crate) fn watch(self) -> watch::Receiver<Snapshot> {
+    pub(crate) fn watch(self) -> watch::Receiver<SessionSnapshot> {
         self.0.seen.subscribe()
     }
 
     /// How it stands now, whether that is durable or not.
-    pub(crate) fn snapshot(self) -> Snapshot {
+    pub(crate) fn snapshot(self) -> SessionSnapshot {
         self.0.snapshot()
     }
 
@@ -99,9 +99,9 @@ impl<'a> Known<'a> {
 
 /// A read-only view of the engine.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a>(pub(super) &'a Engine);
+pub(crate) struct EngineView<'a>(pub(super) &'a Engine);
 
-impl<'a> View<'a> {
+impl<'a> EngineView<'a> {
     /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
     pub(crate) fn find(self, wanted: &str) -> Result<SessionId, WhyNot> {
         self.0.find(wanted)
@@ -126,8 +126,8 @@ impl<'a> View<'a> {
         self.0.is_free(name)
     }
 
-    pub(crate) fn session(self, id: SessionId) -> Option<Known<'a>> {
-        self.0.sessions.get(&id).map(|tracked| Known(tracked))
+    pub(crate) fn session(self, id: SessionId) -> Option<SessionRef<'a>> {
+        self.0.sessions.get(&id).map(|tracked| SessionRef(tracked))
     }
 
     /// A message as it is on disk, with the beginning of its answer.
@@ -136,19 +136,19 @@ impl<'a> View<'a> {
     }
 
     /// All sessions, in the order in which they were created.
-    pub(crate) fn sessions(self) -> impl DoubleEndedIterator<Item = Known<'a>> {
-        self.0.sessions.values().map(|tracked| Known(tracked))
+    pub(crate) fn sessions(self) -> impl DoubleEndedIterator<Item = SessionRef<'a>> {
+        self.0.sessions.values().map(|tracked| SessionRef(tracked))
     }
 
     /// The sessions created after this one, which need not exist any more; all sessions if `None`.
-    pub(crate) fn sessions_after(self, after: Option<SessionId>) -> impl Iterator<Item = Known<'a>> {
+    pub(crate) fn sessions_after(self, after: Option<SessionId>) -> impl Iterator<Item = SessionRef<'a>> {
         let after = after.map_or(Unbounded, Excluded);
-        self.0.sessions.range((after, Unbounded)).map(|(_, tracked)| Known(tracked))
+        self.0.sessions.range((after, Unbounded)).map(|(_, tracked)| SessionRef(tracked))
     }
 
     /// The child sessions of this one.
-    pub(crate) fn children(self, id: SessionId) -> impl Iterator<Item = Known<'a>> {
-        self.0.children(id).map(Known)
+    pub(crate) fn children(self, id: SessionId) -> impl Iterator<Item = SessionRef<'a>> {
+        self.0.children(id).map(SessionRef)
     }
 
     /// The session and its ancestors, as far as they exist.
@@ -169,10 +169,10 @@ impl<'a> View<'a> {
     /// The sessions that purge considers, in order, without archived ones.
     pub(crate) fn to_purge(
         self,
-        modes: Modes,
+        modes: PurgeModes,
         purge: &Purge,
         socket: Option<&CallerSocket>,
-    ) -> Vec<Candidate> {
+    ) -> Vec<PurgeCandidate> {
         self.0.to_purge(modes, purge, socket)
     }
 
@@ -244,9 +244,10 @@ impl<'a> View<'a> {
 
     /// The sessions without a live run that are not archived, with their log and their tape.
     pub(crate) fn resting_output(self) -> Vec<(SessionId, PathBuf, PathBuf)> {
-        let rests = |known: &Known<'_>| known.core().live_run().is_none() && known.state() != State::Archived;
+        let rests =
+            |known: &SessionRef<'_>| known.core().live_run().is_none() && known.state() != State::Archived;
         let places =
-            |known: Known<'_>| (known.id(), self.0.home.log(known.id()), self.0.home.tape(known.id()));
+            |known: SessionRef<'_>| (known.id(), self.0.home.log(known.id()), self.0.home.tape(known.id()));
         self.sessions().filter(rests).map(places).collect()
     }
 
@@ -277,13 +278,13 @@ impl<'a> View<'a> {
 
     fn copied<'b>(
         self,
-        changes: impl Iterator<Item = (u64, SessionId, &'b Became)>,
+        changes: impl Iterator<Item = (u64, SessionId, &'b ChangeKind)>,
         most: usize,
     ) -> Vec<SessionChange> {
         let changes = changes.filter_map(|(number, id, became)| {
             let what = match became {
-                Became::Changed => Changed::Session(Box::new(self.session(id)?.copy())),
-                Became::Removed(name) => Changed::Removed(name.clone()),
+                ChangeKind::Changed => Changed::Session(Box::new(self.session(id)?.copy())),
+                ChangeKind::Removed(name) => Changed::Removed(name.clone()),
             };
             Some(SessionChange { number, id, what })
         });

@@ -11,19 +11,19 @@ mod terminal;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::define::preset::{Preset, Protocol, protocol_word};
-use crate::engine::input::{Agents, Create, Handle, Input};
-use crate::engine::{Alone, Engine, Limits, Parts, Snapshot, WhyNot};
+use crate::engine::input::{AgentsOnDown, Create, Handle, LoopInput};
+use crate::engine::{Engine, ForegroundParts, Parts, ResourceLimits, SessionSnapshot, WhyNot};
 use crate::life::StartError;
 use crate::ports::locks::Folders;
-use outcome::Ends;
+use outcome::RunEnds;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, State};
 use pinfold_shim::client::Foreground;
 use pinfold_store::{Backend, History, SessionId};
-use scratch::Scratch;
-use signals::Signals;
+use scratch::ScratchFolder;
+use signals::EndSignals;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ use tokio::task::JoinHandle;
 const HISTORY: History = History::Newest(100);
 
 /// The options of a run in the foreground.
-pub struct Options {
+pub struct ForegroundOptions {
     /// The paths of locks and configuration.
     pub home: Home,
     /// The shim program, with the arguments that make it one.
@@ -77,27 +77,27 @@ impl From<WhyNot> for RunError {
 ///
 /// # Errors
 /// A lock is busy, the crash limit is reached, or something it needs cannot be used.
-pub fn run(options: Options) -> Result<u8, RunError> {
+pub fn run(options: ForegroundOptions) -> Result<u8, RunError> {
     crate::log::begin(None);
     run_through(options, |inputs| inputs)
 }
 
 /// As [`run`], with something between the senders of inputs and the loop.
 fn run_through(
-    options: Options,
-    between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
+    options: ForegroundOptions,
+    between: impl FnOnce(UnboundedReceiver<LoopInput>) -> UnboundedReceiver<LoopInput>,
 ) -> Result<u8, RunError> {
     let config = crate::define::config::load(&options.home.config).map_err(StartError::from)?;
     let (name, definition) = define(&options.request, |agent| config.preset(agent))?;
-    let limits = Limits { open_files: None, core: crate::life::leave_no_core() };
+    let limits = ResourceLimits { open_files: None, core: crate::life::leave_no_core() };
     crate::log::set_level(config.log_level());
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
     folders.audit_to(&options.home.audit(), || {});
     let place = |source| StartError::Place { path: options.home.runtime.clone(), source };
-    let scratch = Scratch::make(&options.home.runtime).map_err(place)?;
+    let scratch = ScratchFolder::make(&options.home.runtime).map_err(place)?;
     let home = scratch.home(&options.home).map_err(place)?;
     let runtime = runtime().map_err(StartError::from)?;
-    let ends = Arc::new(Mutex::new(Ends::default()));
+    let ends = Arc::new(Mutex::new(RunEnds::default()));
     let (reapers, reaping) = mpsc::unbounded_channel();
     let code = runtime.block_on(async {
         let (streams, typing) = terminal::streams().map_err(StartError::from)?;
@@ -111,7 +111,7 @@ fn run_through(
             home,
             store,
             reader: own,
-            alone: Some(Alone { foreground, witness, reapers }),
+            alone: Some(ForegroundParts { foreground, witness, reapers }),
             folders,
             generation: 1,
             shim_program: options.shim,
@@ -183,28 +183,28 @@ fn define(
 }
 
 /// Creates the session, passes signals on, and ends the loop when the session is over.
-async fn direct(handle: &Handle, create: Create, ends: &Mutex<Ends>) -> Result<u8, RunError> {
-    let signals = Signals::new().map_err(StartError::from)?;
+async fn direct(handle: &Handle, create: Create, ends: &Mutex<RunEnds>) -> Result<u8, RunError> {
+    let signals = EndSignals::new().map_err(StartError::from)?;
     let outcome = supervise(handle, create, signals, ends).await;
-    handle.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
+    handle.tell(LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None });
     outcome
 }
 
 async fn supervise(
     handle: &Handle,
     create: Create,
-    mut signals: Signals,
-    ends: &Mutex<Ends>,
+    mut signals: EndSignals,
+    ends: &Mutex<RunEnds>,
 ) -> Result<u8, RunError> {
     let (reply, receiver) = oneshot::channel();
-    handle.tell(Input::Create(Box::new(Create { reply, ..create })));
+    handle.tell(LoopInput::Create(Box::new(Create { reply, ..create })));
     let id = handle.answer(receiver).await??;
     let mut seen = watcher(handle, id).await?;
     let mut asked = None;
     loop {
         let now = *seen.borrow_and_update();
         if over(now) {
-            let look = handle.view(move |view| view.session(id).map(outcome::Look::at)).await?;
+            let look = handle.view(move |view| view.session(id).map(outcome::FinalState::at)).await?;
             // What was seen may be outdated by now: a busy lock has become free, and the run begins.
             if look.as_ref().is_none_or(|look| over(look.now)) {
                 let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
@@ -233,15 +233,15 @@ async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, WhyNot> {
 
 fn stop(handle: &Handle, id: SessionId, grace: Option<Duration>) {
     let event = Box::new(Event::Asked(Ask::Stop { grace }));
-    handle.tell(Input::Happened { id, event, facts: Box::default(), reply: None });
+    handle.tell(LoopInput::Happened { id, event, facts: Box::default(), reply: None });
 }
 
-async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snapshot>, WhyNot> {
+async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<SessionSnapshot>, WhyNot> {
     handle.session(id, |known| known.watch()).await.map_err(|_| handle.going_down())
 }
 
 /// A lock that is busy before anything has run ends the run; later it is waited for.
-fn over(now: Snapshot) -> bool {
+fn over(now: SessionSnapshot) -> bool {
     match now.state {
         State::Stopped | State::Failed | State::Archived | State::Idle => true,
         State::Blocked => now.runs.count == 0,
@@ -257,30 +257,30 @@ mod tests {
     /// Makes the second look (the first one finds the watch) wait until the holder in the way has gone. An
     /// attempted start is reported, and followed by a stop.
     fn hold_back(
-        mut inputs: UnboundedReceiver<Input>,
+        mut inputs: UnboundedReceiver<LoopInput>,
         guard: Guard,
         tried: std::sync::mpsc::Sender<()>,
-    ) -> UnboundedReceiver<Input> {
+    ) -> UnboundedReceiver<LoopInput> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut guard = Some(guard);
         tokio::spawn(async move {
             let (mut looks, mut held_back) = (0, None);
             while let Some(input) = inputs.recv().await {
-                looks += usize::from(matches!(input, Input::Look(_)));
-                if looks == 2 && matches!(input, Input::Look(_)) {
+                looks += usize::from(matches!(input, LoopInput::Look(_)));
+                if looks == 2 && matches!(input, LoopInput::Look(_)) {
                     held_back = Some(input);
                     guard = None;
                     continue;
                 }
                 // On a slow machine the lock is looked at only after the holder left, and there is nothing to
                 // wait for.
-                let gone = matches!(input, Input::HolderGone { .. } | Input::ShimUp { .. });
-                let started = if let Input::ShimUp { id, .. } = &input { Some(*id) } else { None };
+                let gone = matches!(input, LoopInput::HolderGone { .. } | LoopInput::ShimUp { .. });
+                let started = if let LoopInput::ShimUp { id, .. } = &input { Some(*id) } else { None };
                 _ = sender.send(input);
                 if let Some(id) = started {
                     _ = tried.send(());
                     let event = Box::new(Event::Asked(Ask::Stop { grace: None }));
-                    _ = sender.send(Input::Happened { id, event, facts: Box::default(), reply: None });
+                    _ = sender.send(LoopInput::Happened { id, event, facts: Box::default(), reply: None });
                 }
                 held_back.take_if(|_| gone).into_iter().for_each(|look| _ = sender.send(look));
             }
@@ -308,7 +308,7 @@ mod tests {
             serde_json::from_value(serde_json::json!({ "name": "a", "command": ["/bin/true"] })).unwrap();
         // No program here can be a shim: that the start was tried is enough.
         let shim = (temp.path().join("no-shim"), Vec::new());
-        let options = Options { home, shim, request, say: Box::new(|_| ()) };
+        let options = ForegroundOptions { home, shim, request, say: Box::new(|_| ()) };
         let (tried, starts) = std::sync::mpsc::channel();
         let ended = run_through(options, |inputs| hold_back(inputs, guard, tried));
         assert!(starts.try_recv().is_ok(), "no start was tried: {ended:?}");

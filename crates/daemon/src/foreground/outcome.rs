@@ -1,7 +1,7 @@
 //! The result of a run in the foreground, as an exit code or an error, and what is printed on the way.
 
-use crate::clock::Clock;
-use crate::engine::{Known, Snapshot};
+use crate::clock::NowSource;
+use crate::engine::{SessionRef, SessionSnapshot};
 use crate::show;
 use pinfold_api::object::Session;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -15,28 +15,28 @@ use std::time::Duration;
 
 /// What is known of ends so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ends {
+pub(super) struct RunEnds {
     last: Option<Exit>,
 }
 
 /// The state of the session when it is over.
-pub(super) struct Look {
+pub(super) struct FinalState {
     session: Session,
     life: Life,
-    pub(super) now: Snapshot,
+    pub(super) now: SessionSnapshot,
 }
 
-impl Look {
-    pub(super) fn at(known: Known<'_>) -> Look {
+impl FinalState {
+    pub(super) fn at(known: SessionRef<'_>) -> FinalState {
         let (life, now) = (known.core().life().clone(), known.snapshot());
-        Look { session: show::session::session(&known.copy(), Clock::new().now()), life, now }
+        FinalState { session: show::session::session(&known.copy(), NowSource::new().now()), life, now }
     }
 }
 
 /// The exit code of the whole run; a signal counts as 128 plus its number, as in a shell.
-pub(super) fn of(look: Option<Look>, ends: Ends, asked: Option<i32>) -> Result<u8, ErrorBody> {
+pub(super) fn of(look: Option<FinalState>, ends: RunEnds, asked: Option<i32>) -> Result<u8, ErrorBody> {
     let failed = |message: String| Err(ErrorBody::new(ErrorKind::Failed, message));
-    let Some(Look { session, life, .. }) = look else { return failed("the session is gone".into()) };
+    let Some(FinalState { session, life, .. }) = look else { return failed("the session is gone".into()) };
     match life {
         Life::Blocked { .. } => Err(busy(&session)),
         Life::Failed { cause: FailCause::CrashHardLimit { crashes } } => {
@@ -85,7 +85,7 @@ fn busy(session: &Session) -> ErrorBody {
 
 /// Notes how runs end, and prints what a person at the terminal wants to know.
 pub(super) fn witness(
-    ends: Arc<Mutex<Ends>>,
+    ends: Arc<Mutex<RunEnds>>,
     name: String,
     mut say: Box<dyn FnMut(&str)>,
 ) -> impl FnMut(&Decision) {
@@ -103,7 +103,7 @@ pub(super) fn witness(
 }
 
 /// The line to print, if any: for everything except what was asked for and what the exit code tells.
-fn sentence(decision: &Decision, ends: Ends) -> Option<String> {
+fn sentence(decision: &Decision, ends: RunEnds) -> Option<String> {
     let why = &decision.why;
     if *why == Why::Person(PersonAsked::Stopped) {
         let grace_in =

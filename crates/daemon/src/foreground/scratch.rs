@@ -15,7 +15,7 @@ const MARKER: &str = ".made-by-pinfold";
 
 /// The folder of one run in the foreground. The flock on it shows that its owner is alive.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchFolder {
     place: PathBuf,
     path: PathBuf,
     name: String,
@@ -23,9 +23,9 @@ pub(super) struct Scratch {
     _lock: OwnedFd,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Makes one below the folder for sockets, and removes those whose owners were killed.
-    pub(super) fn make(runtime: &Path) -> io::Result<Scratch> {
+    pub(super) fn make(runtime: &Path) -> io::Result<ScratchFolder> {
         let place = runtime.join(FOLDER);
         let all = own_folder(runtime)?;
         sweep(all.as_fd(), &place);
@@ -40,7 +40,7 @@ impl Scratch {
             // Another process may have swept between these lines: then the folder is gone again.
             let lock = mark(all.as_fd(), &name).and_then(|()| lock(all.as_fd(), &name));
             if let Some(lock) = lock.filter(|_| is_there(all.as_fd(), &name)) {
-                return Ok(Scratch { path: place.join(&name), place, name, all, _lock: lock });
+                return Ok(ScratchFolder { path: place.join(&name), place, name, all, _lock: lock });
             }
         }
     }
@@ -59,7 +59,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         remove(self.all.as_fd(), &self.name);
         // Taking the locks may have ended what was left of a run whose shim was killed.
@@ -150,7 +150,8 @@ mod tests {
         drop(own_folder(left.parent().unwrap()).unwrap());
         std::fs::create_dir_all(left.join("sessions/x")).unwrap();
         std::fs::write(left.join(MARKER), "").unwrap();
-        let (one, two) = (Scratch::make(temp.path()).unwrap(), Scratch::make(temp.path()).unwrap());
+        let (one, two) =
+            (ScratchFolder::make(temp.path()).unwrap(), ScratchFolder::make(temp.path()).unwrap());
         assert!(!left.exists() && one.path().exists() && two.path().exists());
         assert_ne!(one.path(), two.path());
         let path = one.path().to_owned();
@@ -169,7 +170,7 @@ mod tests {
         std::fs::create_dir(temp.path().join("elsewhere")).unwrap();
         std::fs::write(temp.path().join("elsewhere").join(MARKER), "").unwrap();
         std::os::unix::fs::symlink(temp.path().join("elsewhere"), all.join("3-4")).unwrap();
-        drop(Scratch::make(temp.path()).unwrap());
+        drop(ScratchFolder::make(temp.path()).unwrap());
         for kept in ["runs/exp1", ".pinfold-runs/exp1", ".pinfold-runs/1-2/data", "elsewhere"] {
             assert!(temp.path().join(kept).exists(), "{kept} was removed");
         }
@@ -182,10 +183,10 @@ mod tests {
         let (victim, all) = (temp.path().join("victim"), temp.path().join(FOLDER));
         std::fs::create_dir_all(victim.join("1-1")).unwrap();
         std::os::unix::fs::symlink(&victim, &all).unwrap();
-        assert!(Scratch::make(temp.path()).is_err() && victim.join("1-1").exists());
+        assert!(ScratchFolder::make(temp.path()).is_err() && victim.join("1-1").exists());
         std::fs::remove_file(&all).unwrap();
         std::fs::create_dir(&all).unwrap();
         std::fs::set_permissions(&all, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Scratch::make(temp.path()).is_err());
+        assert!(ScratchFolder::make(temp.path()).is_err());
     }
 }

@@ -8,11 +8,11 @@ use tokio::sync::mpsc;
 const ASKING: [Number; 4] = [Number::INT, Number::TERM, Number::HUP, Number::QUIT];
 
 /// The signals as they come.
-pub(super) struct Signals(mpsc::UnboundedReceiver<i32>);
+pub(super) struct EndSignals(mpsc::UnboundedReceiver<i32>);
 
-impl Signals {
+impl EndSignals {
     /// Listens to them, except those that the caller wants ignored, as with `nohup`.
-    pub(super) fn new() -> io::Result<Signals> {
+    pub(super) fn new() -> io::Result<EndSignals> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let ignored = ignored();
         for number in ASKING.map(Number::as_raw).into_iter().filter(|number| !is_in(ignored, *number)) {
@@ -22,7 +22,7 @@ impl Signals {
                 async move { while stream.recv().await.is_some() && sender.send(number).is_ok() {} },
             );
         }
-        Ok(Signals(receiver))
+        Ok(EndSignals(receiver))
     }
 
     /// The number of the next signal; never returns if none is listened to.

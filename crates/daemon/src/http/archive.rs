@@ -1,10 +1,15 @@
 //! Archive, restore, purge and rm. A request returns once the state is reached.
 
-use super::Context;
-use super::answer::{Answered, Failure, Named, Said, refusal};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
+use super::extract::{JsonBody, SessionInPath};
 use super::reach::{in_the_way, reach};
+use super::refusal::refusal;
 use super::sessions::{object, until, watcher};
-use crate::engine::{CallerSocket, Candidate, Command, Known, Modes, Reply, Snapshot, View, WhyNot};
+use crate::engine::{
+    CallerSocket, EngineCommand, EngineView, PurgeCandidate, PurgeModes, ReplyHandle, SessionRef,
+    SessionSnapshot, WhyNot,
+};
 use axum::Json;
 use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
 use pinfold_api::request::Purge;
@@ -14,11 +19,17 @@ use pinfold_core::event::Ask;
 use pinfold_core::{Mode, Refusal, State as CoreState};
 use pinfold_store::SessionId;
 
-pub(crate) async fn archive(context: Context, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn archive(
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+) -> Answered<Session> {
     until(&context, session, Ask::Archive, "archived", |state| state == CoreState::Archived).await
 }
 
-pub(crate) async fn restore(context: Context, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn restore(
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+) -> Answered<Session> {
     let id = context.handle.view(move |view| view.find_archived(&session)).await??;
     let Json(object) = match bring_back(&context, id).await? {
         Answer::Refused(refused) => {
@@ -32,43 +43,43 @@ pub(crate) async fn restore(context: Context, Named(session): Named) -> Answered
     Ok(Json(object))
 }
 
-async fn bring_back(context: &Context, id: SessionId) -> Result<Answer, WhyNot> {
-    let (reply, receiver) = Reply::new();
-    context.handle.command(Command::Restore { id, by: context.handle.by(), reply });
+async fn bring_back(context: &HttpContext, id: SessionId) -> Result<Answer, WhyNot> {
+    let (reply, receiver) = ReplyHandle::new();
+    context.handle.command(EngineCommand::Restore { id, by: context.handle.by(), reply });
     context.handle.answer(receiver).await?
 }
 
-pub(crate) async fn remove(context: Context, Named(session): Named) -> Answered<Removed> {
+pub(crate) async fn remove(context: HttpContext, SessionInPath(session): SessionInPath) -> Answered<Removed> {
     let id = context.handle.view(move |view| view.find_archived(&session)).await??;
     let by = context.handle.by();
-    let removed = context.handle.order(|done| Command::Remove { id, by, done }).await?;
-    Ok(Json(removed.map_err(Failure::conflict)?))
+    let removed = context.handle.order(|done| EngineCommand::Remove { id, by, done }).await?;
+    Ok(Json(removed.map_err(ApiError::conflict)?))
 }
 
-fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
+fn modes(word: Option<&str>) -> Result<PurgeModes, ErrorBody> {
     match word {
-        None => Ok(Modes::Only(Mode::OnDemand)),
-        Some("all") => Ok(Modes::All),
-        Some(word) => Mode::of_word(word).map(Modes::Only).ok_or_else(|| {
+        None => Ok(PurgeModes::Only(Mode::OnDemand)),
+        Some("all") => Ok(PurgeModes::All),
+        Some(word) => Mode::of_word(word).map(PurgeModes::Only).ok_or_else(|| {
             ErrorBody::new(ErrorKind::Usage, format!("there is no mode `{word}`"))
                 .hint("on-demand, always, once, or all")
         }),
     }
 }
 
-pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answered<Purged> {
-    let modes = modes(purge.mode.as_deref()).map_err(Failure::bad_value)?;
+pub(crate) async fn purge(context: HttpContext, JsonBody(purge): JsonBody<Purge>) -> Answered<Purged> {
+    let modes = modes(purge.mode.as_deref()).map_err(ApiError::bad_value)?;
     let (include_active, dry_run) = (purge.include_active, purge.dry_run);
     let socket = purge.caller.socket.clone();
     let read = tokio::task::spawn_blocking(move || socket.map(|socket| CallerSocket::read(&socket)));
     let socket = read.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
-    let look = move |view: View<'_>| view.to_purge(modes, &purge, socket.as_ref());
+    let look = move |view: EngineView<'_>| view.to_purge(modes, &purge, socket.as_ref());
     let mut candidates = context.handle.view(look).await?;
     candidates.retain(|candidate| context.pass.touches(candidate.id));
     let mut purged = Purged::default();
     let mut under_way = Vec::new();
     // All are asked before any is waited for, so their graces run at the same time.
-    for Candidate { id, name, own, spared } in candidates {
+    for PurgeCandidate { id, name, own, spared } in candidates {
         let spared = match (spared, dry_run) {
             (None, false) => refused(&context, id, Ask::Purge { include_active, own }).await?,
             (spared, _) => spared,
@@ -83,7 +94,7 @@ pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answere
     }
     for id in under_way.into_iter().filter(|_| !dry_run) {
         let mut seen = watcher(&context, id).await?;
-        let archived = |seen: &Snapshot| seen.state == CoreState::Archived;
+        let archived = |seen: &SessionSnapshot| seen.state == CoreState::Archived;
         if reach(&context, id, &mut seen, "archived", archived).await.is_err()
             && let Some((name, by)) = in_the_way(&context, id).await?
         {
@@ -94,7 +105,7 @@ pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answere
     Ok(Json(purged))
 }
 
-async fn refused(context: &Context, id: SessionId, ask: Ask) -> Result<Option<Refusal>, Failure> {
+async fn refused(context: &HttpContext, id: SessionId, ask: Ask) -> Result<Option<Refusal>, ApiError> {
     let event = pinfold_core::Event::Asked(ask);
     let answer = context.handle.ask(id, event, pinfold_store::Facts::default()).await?;
     Ok(if let Answer::Refused(why) = answer { Some(why) } else { None })
@@ -128,11 +139,11 @@ fn reason(why: Refusal) -> &'static str {
 }
 
 /// Restores every archived session whose name is free.
-pub(crate) async fn restore_all(context: Context) -> Answered<Vec<Session>> {
+pub(crate) async fn restore_all(context: HttpContext) -> Answered<Vec<Session>> {
     // The latest of a name comes first, so it gets the name.
     let archived = context.handle.view(|view| {
         let archived = view.sessions().rev().filter(|known| known.state() == CoreState::Archived);
-        archived.map(Known::id).collect::<Vec<_>>()
+        archived.map(SessionRef::id).collect::<Vec<_>>()
     });
     let mut restored = Vec::new();
     let pass = context.pass.clone();

@@ -2,13 +2,16 @@
 //!
 //! The terminal itself is the shim's: keys and screens do not pass through here.
 
-use super::Context;
-use super::answer::{Failure, Named, Said, refusal_body};
-use super::logs::{self, Source};
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::{JsonBody, SessionInPath};
+use super::logs::{self, OutputSource};
+use super::refusal::refusal_body;
 use super::streaming;
-use crate::clock::Clock;
+use crate::clock::NowSource;
 use crate::engine::{
-    self, Attached, Command, GuestEnd, NotAttached, Reply, SessionView, Standing, Standings, WhyNot,
+    self, AttachStanding, AttachedTo, EngineCommand, GuestEnd, NotAttached, ReplyHandle, SessionView,
+    Standings, WhyNot,
 };
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
@@ -34,30 +37,31 @@ const SAID_AGAIN: Duration = Duration::from_secs(1);
 
 /// A client that is attached, or about to be.
 struct Attaching {
-    context: Context,
+    context: HttpContext,
     id: SessionId,
     /// Its end is the end of what it asked for.
     _consumer: Consumer,
 }
 
 pub(crate) async fn attach(
-    context: Context,
-    Named(session): Named,
-    Said(request): Said<Attach>,
-) -> Result<Response, Failure> {
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    JsonBody(request): JsonBody<Attach>,
+) -> Result<Response, ApiError> {
     let id = super::sessions::find(&context, session).await?;
     let consumer = Consumer::new(&context.handle, id);
     let read_only = request.read_only;
     let size = (request.rows > 0 && !read_only).then(|| Size::new(request.rows, request.columns));
     let no_program = if read_only || request.again { None } else { no_program(&context, id).await? };
     let (by, urgent) = (context.handle.by(), request.now);
-    let attach = Box::new(engine::Attach { consumer: consumer.id, size, urgent, read_only, by, no_program });
+    let attach =
+        Box::new(engine::AttachRequest { consumer: consumer.id, size, urgent, read_only, by, no_program });
     let attaching = Attaching { context, id, _consumer: consumer };
     let (sender, receiver) = mpsc::channel(4);
     if request.again {
         tokio::spawn(attaching.count_again(attach, sender));
     } else {
-        let order = |reply| Command::Attach { id, attach, reply };
+        let order = |reply| EngineCommand::Attach { id, attach, reply };
         let attached = attaching.context.handle.order(order).await?;
         let attached = attached.map_err(|why| match why {
             NotAttached::Unable(why) => why.into(),
@@ -65,7 +69,7 @@ pub(crate) async fn attach(
             | NotAttached::Refused(..)
             | NotAttached::NoGuest(..)
             | NotAttached::OldShim { .. }
-            | NotAttached::NotTakenOver(..)) => Failure::conflict(not_attached(&why)),
+            | NotAttached::NotTakenOver(..)) => ApiError::conflict(not_attached(&why)),
         })?;
         tokio::spawn(attaching.serve(attached, sender));
     }
@@ -74,7 +78,7 @@ pub(crate) async fn attach(
 
 /// Why the terminal program that would take the place of a session's run cannot be started; `None` if it can,
 /// or if there is none.
-async fn no_program(context: &Context, id: SessionId) -> Result<Option<CannotStart>, WhyNot> {
+async fn no_program(context: &HttpContext, id: SessionId) -> Result<Option<CannotStart>, WhyNot> {
     let definition = context.handle.session(id, |known| known.definition().clone()).await?;
     if definition.interactive.is_empty() {
         return Ok(None);
@@ -85,16 +89,16 @@ async fn no_program(context: &Context, id: SessionId) -> Result<Option<CannotSta
 
 impl Attaching {
     /// Counts a client that already has the terminal, until it goes.
-    async fn count_again(self, attach: Box<engine::Attach>, sender: mpsc::Sender<Bytes>) {
-        let (reply, counted) = Reply::new();
-        self.context.handle.command(Command::AttachAgain { id: self.id, attach, reply });
+    async fn count_again(self, attach: Box<engine::AttachRequest>, sender: mpsc::Sender<Bytes>) {
+        let (reply, counted) = ReplyHandle::new();
+        self.context.handle.command(EngineCommand::AttachAgain { id: self.id, attach, reply });
         let counted = matches!(self.context.handle.answer(counted).await, Ok(Ok(_)));
         if counted && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
             self.stay(&sender).await;
         }
     }
 
-    async fn serve(self, attached: Attached, sender: mpsc::Sender<Bytes>) {
+    async fn serve(self, attached: AttachedTo, sender: mpsc::Sender<Bytes>) {
         tokio::select! {
             () = self.answer(attached, &sender) => {}
             () = sender.closed() => {}
@@ -109,10 +113,10 @@ impl Attaching {
         }
     }
 
-    async fn answer(&self, attached: Attached, sender: &mpsc::Sender<Bytes>) {
+    async fn answer(&self, attached: AttachedTo, sender: &mpsc::Sender<Bytes>) {
         let mut standings = match attached {
-            Attached::Output => return self.follow(sender).await,
-            Attached::Terminal(standings) => standings,
+            AttachedTo::Output => return self.follow(sender).await,
+            AttachedTo::Terminal(standings) => standings,
         };
         let (last, ready) = match until_ready(&mut standings, sender).await {
             Ok((ready, run, guest)) => (ready, Some((run, guest))),
@@ -136,7 +140,7 @@ impl Attaching {
             return;
         }
         let view = self.context.handle.session(self.id, |known| known.copy()).await;
-        if let Some(message) = view.ok().and_then(|view| view.core.explain_end(Clock::new().now())) {
+        if let Some(message) = view.ok().and_then(|view| view.core.explain_end(NowSource::new().now())) {
             _ = sender.send(line(&AttachLine::Ended { message })).await;
         }
     }
@@ -156,7 +160,7 @@ impl Attaching {
         let ended = view.core.explain_guest_end().filter(|_| goes_on);
         let message = match ended {
             Some(ended) => Some(format!("{ended}; the agent goes on")),
-            None => view.core.explain_end(Clock::new().now()),
+            None => view.core.explain_end(NowSource::new().now()),
         };
         if let Some(message) = message {
             _ = sender.send(line(&AttachLine::Ended { message })).await;
@@ -167,7 +171,7 @@ impl Attaching {
         if sender.send(line(&AttachLine::Follow {})).await.is_err() {
             return;
         }
-        if let Ok(source) = Source::of(&self.context, self.id, None, Sequences::Obeyed).await {
+        if let Ok(source) = OutputSource::of(&self.context, self.id, None, Sequences::Obeyed).await {
             _ = logs::pass_on(&self.context, self.id, source, logs::SHOWN, sender).await;
         }
     }
@@ -182,13 +186,13 @@ async fn until_ready(
     loop {
         let standing = standings.borrow_and_update().clone();
         let waits = match standing {
-            Some(Standing::Ready { socket, run, guest }) => {
+            Some(AttachStanding::Ready { socket, run, guest }) => {
                 let ready = AttachLine::Ready { socket: socket.display().to_string(), run: run.0 };
                 return Ok((ready, run, guest));
             }
-            Some(Standing::Over(why)) => return Err(not_attached(&why)),
-            Some(Standing::NoSocket(view)) => Some(no_socket(&view)),
-            Some(Standing::Waits(view)) => Some(waiting(&view, Clock::new().now())),
+            Some(AttachStanding::Over(why)) => return Err(not_attached(&why)),
+            Some(AttachStanding::NoSocket(view)) => Some(no_socket(&view)),
+            Some(AttachStanding::Waits(view)) => Some(waiting(&view, NowSource::new().now())),
             None => None,
         };
         if let Some((message, left_ms)) = waits
@@ -278,7 +282,7 @@ fn refused(view: &SessionView, refused: Refusal) -> ErrorBody {
     match (refused, view.core.life()) {
         (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&view.name, holder.as_deref()),
         (Refusal::Failed, _) => {
-            let why = view.core.explain(Clock::new().now());
+            let why = view.core.explain(NowSource::new().now());
             let hint = refusal_body(&view.name, refused).hint.unwrap_or_default();
             ErrorBody::new(ErrorKind::Failed, format!("session `{}` is {why}", view.name)).hint(hint)
         }

@@ -1,10 +1,10 @@
 //! `config.toml`, read again on request, or when it has changed and a request needs it.
 
-use super::Context;
-use super::answer::{Answered, Failure};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
 use crate::define::config;
 use crate::define::home::shown;
-use crate::engine::input::Input;
+use crate::engine::input::LoopInput;
 use axum::Json;
 use pinfold_api::object::Reloaded;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -45,14 +45,14 @@ impl Configured {
     }
 }
 
-pub(crate) async fn reload(context: Context) -> Answered<Reloaded> {
+pub(crate) async fn reload(context: HttpContext) -> Answered<Reloaded> {
     read_again(&context, stamp(&context.configured.path)).await?;
     Ok(Json(Reloaded { config: shown(&context.configured.path) }))
 }
 
 /// Reads the file again if it has changed: a client that creates a session means the present configuration. A
 /// stat takes microseconds.
-pub(super) async fn up_to_date(context: &Context) -> Result<(), Failure> {
+pub(super) async fn up_to_date(context: &HttpContext) -> Result<(), ApiError> {
     match context.configured.change() {
         Some(change) => read_again(context, change).await,
         None => Ok(()),
@@ -61,11 +61,11 @@ pub(super) async fn up_to_date(context: &Context) -> Result<(), Failure> {
 
 /// If the new configuration cannot be used, the old one stays in force, and each request is told why until
 /// the file is correct.
-async fn read_again(context: &Context, seen: Stamp) -> Result<(), Failure> {
+async fn read_again(context: &HttpContext, seen: Stamp) -> Result<(), ApiError> {
     let path = context.configured.path.clone();
     let read = tokio::task::spawn_blocking(move || config::load(&path)).await;
     let read = read.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
-    context.handle.tell(Input::ConfigRead(Box::new(read)));
+    context.handle.tell(LoopInput::ConfigRead(Box::new(read)));
     // Asked after the input was sent: the loop takes them in order.
     let refused = context.handle.view(|view| view.daemon().config_refused.map(str::to_owned)).await?;
     let Some(problem) = refused else {
@@ -73,7 +73,7 @@ async fn read_again(context: &Context, seen: Stamp) -> Result<(), Failure> {
         return Ok(());
     };
     let body = ErrorBody::new(ErrorKind::BadConfig, format!("the configuration stays as it was: {problem}"));
-    Err(Failure::bad_value(body.hint("correct the file; `pinfold reload` reads it again")))
+    Err(ApiError::bad_value(body.hint("correct the file; `pinfold reload` reads it again")))
 }
 
 #[cfg(test)]

@@ -13,15 +13,15 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 /// A connection. Answers that hyper gives by itself have no body: they get the error object here.
-pub(super) struct Wire {
+pub(super) struct HttpWire {
     stream: Arc<UnixStream>,
     /// What replaces hyper's own answer, as far as it is not written yet.
     instead: Vec<u8>,
 }
 
-impl Wire {
-    pub(super) fn new(stream: Arc<UnixStream>) -> Wire {
-        Wire { stream, instead: Vec::new() }
+impl HttpWire {
+    pub(super) fn new(stream: Arc<UnixStream>) -> HttpWire {
+        HttpWire { stream, instead: Vec::new() }
     }
 
     fn write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -43,7 +43,7 @@ impl Wire {
     }
 }
 
-impl hyper::rt::Read for Wire {
+impl hyper::rt::Read for HttpWire {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl hyper::rt::Read for Wire {
     }
 }
 
-impl hyper::rt::Write for Wire {
+impl hyper::rt::Write for HttpWire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let wire = self.get_mut();
         ready!(wire.write_instead(cx))?;

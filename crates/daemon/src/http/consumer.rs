@@ -1,7 +1,7 @@
 //! A client that is connected to a session: counted as long as the connection lives, however it ends.
 
 use crate::engine::WhyNot;
-use crate::engine::input::{Handle, Input};
+use crate::engine::input::{Handle, LoopInput};
 use pinfold_core::event::ConsumerKind;
 use pinfold_core::{ConsumerId, Event};
 use pinfold_store::{Facts, SessionId};
@@ -49,6 +49,6 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         let event = Box::new(Event::ConsumerLeft { consumer: self.id });
         let facts = Box::new(Facts { by: self.handle.words(), ..Facts::default() });
-        self.handle.tell(Input::Happened { id: self.session, event, facts, reply: None });
+        self.handle.tell(LoopInput::Happened { id: self.session, event, facts, reply: None });
     }
 }

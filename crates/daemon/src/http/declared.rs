@@ -1,12 +1,13 @@
 //! Definitions of sessions for `export` and `apply`: in the fields of a request, and what a change would
 //! alter.
 
-use super::Context;
-use super::answer::{Answered, Failure, Named, Said};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
+use super::extract::{JsonBody, SessionInPath};
 use super::sessions::{changed, find};
-use crate::define::definition::{COMMAND, Definition, Span};
+use crate::define::definition::{COMMAND, Definition, StoredSpan};
 use crate::define::preset::{INPUTS, TURNS};
-use crate::engine::Known;
+use crate::engine::SessionRef;
 use crate::show;
 use axum::Json;
 use pinfold_api::object::{Declared, Difference};
@@ -14,17 +15,20 @@ use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use std::sync::Arc;
 
-pub(crate) async fn definition(context: Context, Named(session): Named) -> Answered<Declared> {
+pub(crate) async fn definition(
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+) -> Answered<Declared> {
     let id = find(&context, session).await?;
-    let read = |known: Known<'_>| (known.name().to_owned(), Arc::clone(known.definition()));
+    let read = |known: SessionRef<'_>| (known.name().to_owned(), Arc::clone(known.definition()));
     let (name, definition) = context.handle.session(id, read).await?;
     Ok(Json(declared(name, &definition)))
 }
 
 pub(crate) async fn differs(
-    context: Context,
-    Named(session): Named,
-    Said(request): Said<NewSession>,
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Vec<Difference>> {
     let id = find(&context, session.clone()).await?;
     let (before, after) = changed(&context, id, &request).await?;
@@ -33,14 +37,14 @@ pub(crate) async fn differs(
         let message =
             format!("session `{session}` is of agent `{own}`: it cannot become one of agent `{agent}`");
         let body = ErrorBody::new(ErrorKind::BadConfig, message);
-        return Err(Failure::from(body.hint("archive it first, or give the new one another name")));
+        return Err(ApiError::from(body.hint("archive it first, or give the new one another name")));
     }
     Ok(Json(differences(&before, &after)))
 }
 
 fn declared(name: String, definition: &Definition) -> Declared {
     let own = definition.agent == COMMAND;
-    let span = |span: Option<Span>| span.map(|span| units::duration_text(span.0));
+    let span = |span: Option<StoredSpan>| span.map(|span| units::duration_text(span.0));
     Declared {
         name,
         agent: definition.agent.clone(),

@@ -1,9 +1,10 @@
 //! Audit records: as an array, or as server-sent events that can be resumed by their number.
 
-use super::Context;
-use super::answer::{Asked, Failure};
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::UrlQuery;
 use super::following::Following;
-use super::paging::{self, Head, PART};
+use super::paging::{self, ListHeaders, PART};
 use super::streaming;
 use crate::caller::Pass;
 use crate::clock::time;
@@ -20,10 +21,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 pub(crate) async fn events(
-    context: Context,
+    context: HttpContext,
     headers: HeaderMap,
-    Asked(which): Asked<Which>,
-) -> Result<Response, Failure> {
+    UrlQuery(which): UrlQuery<Which>,
+) -> Result<Response, ApiError> {
     // A client that lost its connection resumes where it was.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let after = which.since.max(which.after).max(last.unwrap_or(0));
@@ -43,7 +44,7 @@ pub(crate) async fn events(
 }
 
 /// The stored events, as an array.
-async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Result<Response, Failure> {
+async fn whole(context: HttpContext, query: EventQuery, limit: Option<u64>) -> Result<Response, ApiError> {
     let (asked, kept) = (query.clone(), context.pass.is_kept());
     let begin = context.read(move |reader| {
         let from = reader.event_place(&asked)?;
@@ -54,7 +55,7 @@ async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Resul
         let some = !kept && (limit.is_some() || asked.take != Take::All);
         let total = if some { Some(reader.count_events(&asked, asked.after)?) } else { None };
         let complete = reader.complete_from()?.filter(|_| !kept).map(|first| (first.seq, time(first.at)));
-        Ok((from, Head { total, next: next.map(|next| next.to_string()), complete }))
+        Ok((from, ListHeaders { total, next: next.map(|next| next.to_string()), complete }))
     });
     let (from, head) = begin.await?;
     let pass = context.pass.clone();
@@ -79,7 +80,7 @@ fn shows(pass: &Pass, row: &pinfold_store::Event) -> bool {
 }
 
 /// Sends stored events, then new ones, until the client has gone.
-async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
+async fn feed(context: HttpContext, query: EventQuery, sender: mpsc::Sender<Sse>) {
     tokio::select! {
         _ = send(&context, query, &sender) => {}
         () = sender.closed() => {}
@@ -87,7 +88,7 @@ async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
     }
 }
 
-async fn send(context: &Context, query: EventQuery, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
+async fn send(context: &HttpContext, query: EventQuery, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
     let begin = query.clone();
     let after = context.read(move |reader| reader.event_place(&begin)).await.ok()?;
     let mut following = Following::begin(context, EventQuery { after, ..query });

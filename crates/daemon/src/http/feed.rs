@@ -4,12 +4,13 @@
 //! One task reads and serializes each change once, however many clients read; each client takes it from a
 //! ring. A client that begins, or has fallen behind, asks the loop itself.
 
-use super::Context;
-use super::answer::{Asked, Failure};
-use super::ring::{Fetched, Ring};
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::UrlQuery;
+use super::ring::{Fetched, RowRing};
 use super::streaming;
 use crate::caller::Pass;
-use crate::clock::Clock;
+use crate::clock::NowSource;
 use crate::engine::{Changed, SessionChange};
 use crate::show::{self, list};
 use axum::http::HeaderMap;
@@ -33,10 +34,10 @@ const PART: usize = 64;
 const WAITING: usize = 64;
 
 /// The feed, serialized once for all readers.
-pub(crate) type Written = Ring<Row>;
+pub(crate) type Written = RowRing<FeedRow>;
 
 /// One serialized event.
-pub(crate) struct Row {
+pub(crate) struct FeedRow {
     session: SessionId,
     /// The number of the change; live changes have none.
     number: Option<u64>,
@@ -45,10 +46,10 @@ pub(crate) struct Row {
 }
 
 pub(crate) async fn feed(
-    context: Context,
+    context: HttpContext,
     headers: HeaderMap,
-    Asked(which): Asked<Which>,
-) -> Result<Response, Failure> {
+    UrlQuery(which): UrlQuery<Which>,
+) -> Result<Response, ApiError> {
     // A client that lost its connection resumes where it was.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let since = last.or(which.since).map(|text| parse(&text)).transpose()?;
@@ -63,13 +64,13 @@ pub(crate) async fn feed(
     Ok(streaming::still_events(receiver))
 }
 
-fn parse(text: &str) -> Result<(u64, u64), Failure> {
+fn parse(text: &str) -> Result<(u64, u64), ApiError> {
     let parts = text
         .split_once('.')
         .and_then(|(generation, number)| Some((generation.parse().ok()?, number.parse().ok()?)));
     parts.ok_or_else(|| {
         let text = format!("`{text}` is not a revision");
-        Failure::bad_value(
+        ApiError::bad_value(
             ErrorBody::new(ErrorKind::Usage, text).hint("GENERATION.NUMBER, as the feed says it"),
         )
     })
@@ -77,7 +78,7 @@ fn parse(text: &str) -> Result<(u64, u64), Failure> {
 
 /// One reading client.
 struct Reading<'a> {
-    context: &'a Context,
+    context: &'a HttpContext,
     sender: &'a mpsc::Sender<Sse>,
     pass: Pass,
     generation: u64,
@@ -90,7 +91,7 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// Sends the present state, then changes; returns when that is impossible.
     async fn begin(
-        context: &'a Context,
+        context: &'a HttpContext,
         sender: &'a mpsc::Sender<Sse>,
         since: Option<(u64, u64)>,
     ) -> Option<()> {
@@ -157,7 +158,7 @@ impl<'a> Reading<'a> {
             let part = self.context.handle.view(move |view| list::part(view, (&filter, &pass), after, PART));
             let part = part.await.ok()?;
             after = part.sessions.last().map(|last| last.id).or(after);
-            let now = Clock::new().now();
+            let now = NowSource::new().now();
             let sessions = part.sessions.iter().map(|view| show::session::brief(view, now)).collect();
             let snapshot = Snapshot { revision: revision.clone(), sessions, more: part.more };
             let sse = Sse::default().event("snapshot").data(serde_json::to_string(&snapshot).ok()?);
@@ -170,7 +171,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    async fn send(&mut self, row: &Row) -> Option<()> {
+    async fn send(&mut self, row: &FeedRow) -> Option<()> {
         if row.number.is_some_and(|number| number <= self.at) {
             return Some(());
         }
@@ -192,7 +193,7 @@ fn revision(generation: u64, number: u64) -> String {
 }
 
 /// Joins as a reader; the first one starts the task.
-fn join(context: &Context) -> watch::Receiver<u64> {
+fn join(context: &HttpContext) -> watch::Receiver<u64> {
     let (news, fetched) = context.feed.join();
     if fetched == Fetched::NotYet {
         tokio::spawn(fetch(context.clone()));
@@ -201,8 +202,8 @@ fn join(context: &Context) -> watch::Receiver<u64> {
 }
 
 /// Reads changes and puts them into the ring, until no client reads or the daemon ends.
-async fn fetch(context: Context) -> Option<()> {
-    let look = |view: crate::engine::View<'_>| (view.watch_feed(), view.revision());
+async fn fetch(context: HttpContext) -> Option<()> {
+    let look = |view: crate::engine::EngineView<'_>| (view.watch_feed(), view.revision());
     let ((mut changes, mut live), (generation, mut at)) = context.handle.view(look).await.ok()?;
     let (mut live_at, mut live_due) = (*live.borrow_and_update(), Instant::now());
     let ring = Arc::clone(&context.feed);
@@ -253,7 +254,7 @@ fn put(
     ring: &Written,
     place: &mut u64,
     changes: &[SessionChange],
-    write: impl Fn(&SessionChange) -> Option<Row>,
+    write: impl Fn(&SessionChange) -> Option<FeedRow>,
 ) -> Option<u64> {
     for row in changes.iter().filter_map(write) {
         *place += 1;
@@ -262,11 +263,11 @@ fn put(
     changes.last().map(|last| last.number)
 }
 
-fn written(generation: u64, change: &SessionChange) -> Option<Row> {
+fn written(generation: u64, change: &SessionChange) -> Option<FeedRow> {
     let revision = revision(generation, change.number);
     let (kind, data) = match &change.what {
         Changed::Session(view) => {
-            let session = show::session::brief(view, Clock::new().now());
+            let session = show::session::brief(view, NowSource::new().now());
             ("session", text(&object::Changed { revision, session })?)
         }
         Changed::Removed(name) => {
@@ -274,12 +275,12 @@ fn written(generation: u64, change: &SessionChange) -> Option<Row> {
             ("removed", text(&object::Gone { revision, id, name })?)
         }
     };
-    Some(Row { session: change.id, number: Some(change.number), kind, data })
+    Some(FeedRow { session: change.id, number: Some(change.number), kind, data })
 }
 
-fn written_live(change: &SessionChange) -> Option<Row> {
+fn written_live(change: &SessionChange) -> Option<FeedRow> {
     let Changed::Session(view) = &change.what else { return None };
-    let session = show::session::brief(view, Clock::new().now());
+    let session = show::session::brief(view, NowSource::new().now());
     let live = Live {
         id: session.id,
         name: session.name,
@@ -292,7 +293,7 @@ fn written_live(change: &SessionChange) -> Option<Row> {
         memory_bytes: session.memory_bytes,
         swap_bytes: session.swap_bytes,
     };
-    Some(Row { session: change.id, number: None, kind: "live", data: text(&live)? })
+    Some(FeedRow { session: change.id, number: None, kind: "live", data: text(&live)? })
 }
 
 fn text(object: &impl Serialize) -> Option<String> {
@@ -309,7 +310,7 @@ mod tests {
     fn a_revision_is_two_numbers() {
         assert_eq!(parse("7.42").ok(), Some((7, 42)));
         for wrong in ["", "7", "7.", ".42", "7.x", "7.42.1", "-7.42"] {
-            let body = parse(wrong).map_err(Failure::into_body).unwrap_err();
+            let body = parse(wrong).map_err(ApiError::into_body).unwrap_err();
             assert_eq!(body.message, format!("`{wrong}` is not a revision"));
         }
     }

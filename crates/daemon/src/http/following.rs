@@ -1,26 +1,26 @@
 //! Audit records as they come. One task reads each of them from the database, however many clients follow; a
 //! client that begins, or has fallen behind, reads for itself.
 
-use super::Context;
+use super::HttpContext;
 use super::paging::PART;
-use super::ring::{Fetched, Ring};
+use super::ring::{Fetched, RowRing};
 use pinfold_store::{Event, EventQuery, Part};
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The latest audit records.
-pub(crate) type Latest = Ring<Event>;
+pub(crate) type Latest = RowRing<Event>;
 
 /// One following client.
 pub(crate) struct Following<'a> {
-    context: &'a Context,
+    context: &'a HttpContext,
     query: EventQuery,
     news: watch::Receiver<u64>,
 }
 
 impl<'a> Following<'a> {
     /// Follows the results of a query, after the number it names.
-    pub(crate) fn begin(context: &'a Context, query: EventQuery) -> Following<'a> {
+    pub(crate) fn begin(context: &'a HttpContext, query: EventQuery) -> Following<'a> {
         let (news, fetched) = context.events.join();
         if fetched == Fetched::NotYet {
             tokio::spawn(fetch(context.clone()));
@@ -71,7 +71,7 @@ fn taken(rows: Vec<(u64, Arc<Event>)>, after: u64) -> (Vec<Arc<Event>>, u64, boo
 }
 
 /// Reads every record once it is durable, until no client follows or the daemon ends.
-async fn fetch(context: Context) -> Option<()> {
+async fn fetch(context: HttpContext) -> Option<()> {
     let mut durable = context.last_event.clone();
     let mut after = *durable.borrow_and_update();
     context.events.begin(after);

@@ -1,9 +1,9 @@
 //! The gate in front of every handler: the socket identifies the caller, and what it may do is looked up
 //! before anything is done.
 
-use super::Context;
-use super::admission::{Wanted, admit};
-use super::answer::Failure;
+use super::HttpContext;
+use super::admission::{AdmissionRequest, admit};
+use super::api_error::ApiError;
 use crate::caller::{Act, Caller, Pass};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
@@ -24,21 +24,21 @@ const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// The gate of one route.
 #[derive(Clone)]
-pub(super) struct Gate {
-    pub(super) context: Context,
+pub(super) struct RouteGate {
+    pub(super) context: HttpContext,
     pub(super) act: Act,
     pub(super) path: &'static str,
 }
 
 /// Passes a request on to its handler, or refuses it.
-pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+pub(super) async fn gate(State(gate): State<RouteGate>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     match gate.admit(&mut parts).await {
         Ok(pass) => {
             parts.extensions.insert(pass);
             next.run(Request::from_parts(parts, body)).await
         }
-        Err(refused) => Failure::from(refused).into_response(),
+        Err(refused) => ApiError::from(refused).into_response(),
     }
 }
 
@@ -75,7 +75,7 @@ async fn place(other: Other, stream: &UnixStream) -> Result<Arc<Caller>, ErrorBo
     Err(ErrorBody::new(ErrorKind::Unavailable, "the daemon has no descriptor left to see who asks"))
 }
 
-impl Gate {
+impl RouteGate {
     async fn admit(&self, parts: &mut Parts) -> Result<Pass, ErrorBody> {
         if self.act == Act::Ping {
             return Ok(Pass::default());
@@ -87,7 +87,7 @@ impl Gate {
         if caller.standing.is_person() {
             return Ok(Pass::of_person(caller));
         }
-        let wanted = Wanted { act: self.act, verb: self.verb(), session: session_in(parts).await };
+        let wanted = AdmissionRequest { act: self.act, verb: self.verb(), session: session_in(parts).await };
         self.context.handle.view(move |view| admit(view, &caller, &wanted)).await?
     }
 
@@ -108,12 +108,12 @@ async fn session_in(parts: &mut Parts) -> Option<String> {
 }
 
 /// The context of a handler, in the name of the caller.
-impl FromRequestParts<Context> for Context {
+impl FromRequestParts<HttpContext> for HttpContext {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &Context) -> Result<Context, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &HttpContext) -> Result<HttpContext, Infallible> {
         let pass = parts.extensions.get::<Pass>().cloned().unwrap_or_default();
         let handle = state.handle.of(pass.by.clone());
-        Ok(Context { handle, pass, ..state.clone() })
+        Ok(HttpContext { handle, pass, ..state.clone() })
     }
 }

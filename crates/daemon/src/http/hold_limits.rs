@@ -1,7 +1,7 @@
 //! How many holds a client may have, and how often a refused hold is recorded as an event.
 
-use super::answer::Failure;
-use super::server::Peer;
+use super::api_error::ApiError;
+use super::server::ConnectionPeer;
 use crate::caller::By;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_lock::Resource;
@@ -25,36 +25,36 @@ pub(crate) struct Holds(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    clients: BTreeMap<Client, usize>,
+    clients: BTreeMap<HoldClient, usize>,
     /// When a refusal was last recorded, by resource.
     told: BTreeMap<String, Instant>,
 }
 
 /// Whose holds are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Client {
+pub(super) enum HoldClient {
     /// Everything below a shim, by its pid.
     Run(u32),
-    Process(Peer),
+    Process(ConnectionPeer),
 }
 
-impl Client {
-    pub(super) fn of(peer: Peer, by: Option<&By>) -> Client {
-        by.and_then(By::shim).map_or(Client::Process(peer), Client::Run)
+impl HoldClient {
+    pub(super) fn of(peer: ConnectionPeer, by: Option<&By>) -> HoldClient {
+        by.and_then(By::shim).map_or(HoldClient::Process(peer), HoldClient::Run)
     }
 }
 
 /// One hold of a client, counted until it is dropped.
-pub(super) struct Place {
+pub(super) struct HoldPlace {
     holds: Holds,
-    client: Client,
+    client: HoldClient,
 }
 
 impl Holds {
-    pub(super) fn enter(&self, client: Client) -> Result<Place, Failure> {
+    pub(super) fn enter(&self, client: HoldClient) -> Result<HoldPlace, ApiError> {
         let mut state = self.state();
         let total: usize = state.clients.values().sum();
-        let is_run = |client: &Client| matches!(client, Client::Run(_));
+        let is_run = |client: &HoldClient| matches!(client, HoldClient::Run(_));
         let of_runs: usize =
             state.clients.iter().filter(|(one, _)| is_run(one)).map(|(_, count)| count).sum();
         let count = state.clients.get(&client).copied().unwrap_or(0);
@@ -66,10 +66,10 @@ impl Holds {
             format!("there are {total} holds already, and may be no more")
         } else {
             state.clients.insert(client, count + 1);
-            return Ok(Place { holds: self.clone(), client });
+            return Ok(HoldPlace { holds: self.clone(), client });
         };
         let body = ErrorBody::new(ErrorKind::Busy, message);
-        Err(Failure::too_many(body.hint("close the connections of holds that are not needed any more")))
+        Err(ApiError::too_many(body.hint("close the connections of holds that are not needed any more")))
     }
 
     /// Whether an event should record that a resource is busy.
@@ -88,7 +88,7 @@ impl Holds {
     }
 }
 
-impl Drop for Place {
+impl Drop for HoldPlace {
     fn drop(&mut self) {
         let mut state = self.holds.state();
         let left = state.clients.get(&self.client).map_or(0, |count| count - 1);
@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn a_client_has_so_many_holds_and_others_have_theirs() {
         let holds = Holds::default();
-        let peer = |pid| Client::Process(Peer { pid: Some(pid), user: 1000 });
-        let mut mine: Vec<Place> =
+        let peer = |pid| HoldClient::Process(ConnectionPeer { pid: Some(pid), user: 1000 });
+        let mut mine: Vec<HoldPlace> =
             (0..MOST_OF_A_CLIENT).map(|_| holds.enter(peer(1)).ok().unwrap()).collect();
         assert!(holds.enter(peer(1)).is_err());
         assert!(holds.enter(peer(2)).is_ok());
@@ -122,9 +122,10 @@ mod tests {
     #[test]
     fn runs_leave_some_holds_to_people() {
         let holds = Holds::default();
-        let runs: Vec<_> = (0..MOST as u32).map_while(|n| holds.enter(Client::Run(n / 64)).ok()).collect();
+        let runs: Vec<_> =
+            (0..MOST as u32).map_while(|n| holds.enter(HoldClient::Run(n / 64)).ok()).collect();
         assert_eq!(runs.len(), MOST_OF_RUNS);
-        assert!(holds.enter(Client::Process(Peer { pid: Some(1), user: 1000 })).is_ok());
+        assert!(holds.enter(HoldClient::Process(ConnectionPeer { pid: Some(1), user: 1000 })).is_ok());
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! The lock is the daemon's own; the kernel tells by the connection whether the client is there. A hold that
 //! exceeds its limit is revoked: its fence is passed first, so that nothing written under it counts.
 
-use super::Context;
-use super::answer::{Failure, Said};
-use super::hold_limits::{self, Place};
-use super::server::Peer;
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::JsonBody;
+use super::hold_limits::{self, HoldPlace};
+use super::server::ConnectionPeer;
 use super::streaming;
 use crate::engine::input::Handle;
 use crate::error_chain::chain;
@@ -32,16 +33,16 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 pub(crate) async fn hold(
-    context: Context,
-    peer: Peer,
-    Said(wanted): Said<Hold>,
-) -> Result<Response, Failure> {
+    context: HttpContext,
+    peer: ConnectionPeer,
+    JsonBody(wanted): JsonBody<Hold>,
+) -> Result<Response, ApiError> {
     let resource = key(&wanted.resource)?;
     let wait = span("wait", wanted.wait.as_deref())?.unwrap_or_default();
     let asked = span("max_hold", wanted.max_hold.as_deref())?;
     let policy = context.handle.view(|view| view.hold_limit()).await?;
     let limit = Limit::of(asked, policy);
-    let place = context.holds.enter(hold_limits::Client::of(peer, context.pass.by.as_deref()))?;
+    let place = context.holds.enter(hold_limits::HoldClient::of(peer, context.pass.by.as_deref()))?;
     let client = Client { peer, reason: wanted.reason, resource };
     let waiting = Waiting::begin(&context.metrics);
     let acquired = client.acquire(&context, wait).await;
@@ -111,10 +112,10 @@ impl Limit {
     }
 }
 
-fn key(text: &str) -> Result<Resource, Failure> {
+fn key(text: &str) -> Result<Resource, ApiError> {
     let bad = |message: String| {
         let body = ErrorBody::new(ErrorKind::Usage, message);
-        Failure::bad_value(body.hint("\"resource\":\"key:ANY\" names what is held"))
+        ApiError::bad_value(body.hint("\"resource\":\"key:ANY\" names what is held"))
     };
     match Resource::parse(text.as_ref()) {
         Ok(key @ Resource::Key(_)) => Ok(key),
@@ -126,9 +127,9 @@ fn key(text: &str) -> Result<Resource, Failure> {
     }
 }
 
-fn span(field: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
+fn span(field: &str, text: Option<&str>) -> Result<Option<Duration>, ApiError> {
     let bad = |error: units::NotAQuantity| ErrorBody::new(ErrorKind::Usage, format!("`{field}`: {error}"));
-    text.map(units::duration).transpose().map_err(|error| Failure::bad_value(bad(error)))
+    text.map(units::duration).transpose().map_err(|error| ApiError::bad_value(bad(error)))
 }
 
 fn line(line: &HoldLine) -> Bytes {
@@ -140,7 +141,7 @@ fn line(line: &HoldLine) -> Bytes {
 
 /// A client that wants a hold.
 struct Client {
-    peer: Peer,
+    peer: ConnectionPeer,
     reason: Option<String>,
     resource: Resource,
 }
@@ -149,7 +150,7 @@ impl Client {
     /// Waits on a thread of its own, woken by the kernel; dropping the future ends the wait.
     async fn acquire(
         &self,
-        context: &Context,
+        context: &HttpContext,
         wait: Duration,
     ) -> Result<Result<Guard, AcquireError>, ErrorBody> {
         let failed = |error: io::Error| ErrorBody::new(ErrorKind::Failed, error.to_string());
@@ -171,7 +172,7 @@ impl Client {
         }
     }
 
-    fn refused(&self, context: &Context, error: AcquireError) -> Failure {
+    fn refused(&self, context: &HttpContext, error: AcquireError) -> ApiError {
         match error {
             AcquireError::Busy(busy) => {
                 let mut body = ErrorBody::new(ErrorKind::Busy, busy.to_string());
@@ -224,7 +225,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// The daemon holds the lock for its client, which is named as the process to look at, and to end.
-fn request(peer: Peer, reason: Option<String>) -> Request {
+fn request(peer: ConnectionPeer, reason: Option<String>) -> Request {
     let agent = peer.pid.and_then(|pid| process::identify(pid).ok());
     let command = peer.pid.map(pinfold_kernel::proc::command).unwrap_or_default();
     // A run id of its own: two holds of one daemon are two holders.
@@ -236,15 +237,15 @@ fn request(peer: Peer, reason: Option<String>) -> Request {
 struct Held {
     guard: Option<Guard>,
     object: Lock,
-    peer: Peer,
+    peer: ConnectionPeer,
     since: Instant,
     handle: Handle,
     metrics: Arc<Metrics>,
-    _place: Place,
+    _place: HoldPlace,
 }
 
 impl Held {
-    fn new(guard: Guard, peer: Peer, context: &Context, place: Place) -> Held {
+    fn new(guard: Guard, peer: ConnectionPeer, context: &HttpContext, place: HoldPlace) -> Held {
         let object = objects::granted(guard.record(), Kind::Key);
         let (handle, metrics) = (context.handle.clone(), Arc::clone(&context.metrics));
         metrics.held.enter();
@@ -302,7 +303,7 @@ impl Drop for Held {
     }
 }
 
-fn client(peer: Peer) -> Value {
+fn client(peer: ConnectionPeer) -> Value {
     json!({ "pid": peer.pid, "user": peer.user })
 }
 
@@ -311,11 +312,11 @@ fn note(kind: EventKind, why: &str, facts: Value) -> AuditEvent {
     AuditEvent { at: crate::clock::wall(), session: None, run: None, kind, why: why.into(), data }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Peer {
+impl<S: Send + Sync> FromRequestParts<S> for ConnectionPeer {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Peer, Infallible> {
-        Ok(parts.extensions.get().copied().unwrap_or(Peer { pid: None, user: u32::MAX }))
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<ConnectionPeer, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or(ConnectionPeer { pid: None, user: u32::MAX }))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a run may do to sessions: create children of its own, in its own directory, with its own environment.
 
-use super::Context;
-use super::answer::Failure;
+use super::HttpContext;
+use super::api_error::ApiError;
 use crate::define::definition::{Definition, check_environment, names_checked};
-use crate::engine::{Known, View, WhyNot};
+use crate::engine::{EngineView, SessionRef, WhyNot};
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::State;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 /// Makes a new session the child of the session whose run asks for it.
 pub(super) async fn as_child(
-    context: &Context,
+    context: &HttpContext,
     own: SessionId,
     request: &NewSession,
     mut definition: Definition,
-) -> Result<Definition, Failure> {
+) -> Result<Definition, ApiError> {
     let wanted = definition.parent.take();
-    let read = move |view: View<'_>| {
+    let read = move |view: EngineView<'_>| {
         let parent = view.session(own).ok_or(WhyNot::Gone)?;
         if let Some(other) = wanted.filter(|wanted| view.find(wanted).ok() != Some(own)) {
             return Err(refused(format!(
@@ -38,7 +38,7 @@ pub(super) async fn as_child(
     Ok(definition)
 }
 
-fn has_room(view: View<'_>, parent: Known<'_>) -> Result<(), ErrorBody> {
+fn has_room(view: EngineView<'_>, parent: SessionRef<'_>) -> Result<(), ErrorBody> {
     let name = parent.name();
     let (most, deepest) = view.child_limits(&parent.definition().agent, name);
     let children = view.children(parent.id()).filter(|child| child.state() != State::Archived).count();
@@ -73,10 +73,10 @@ pub(super) fn may_set(own: SessionId, changed: SessionId, request: &NewSession) 
 
 /// Whether a run may give a session this directory: its own, or one inside it.
 pub(super) async fn is_inside(
-    context: &Context,
+    context: &HttpContext,
     own: SessionId,
     definition: &Definition,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     let allowed = context.handle.session(own, |own| own.definition().dir.clone()).await?;
     if definition.dir.starts_with(&allowed) {
         return Ok(());

@@ -1,10 +1,11 @@
 //! Every lock that is held now, as `pinfold locks` shows it.
 
-use super::Context;
-use super::answer::{Asked, Failure};
-use super::paging::Head;
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::UrlQuery;
+use super::paging::ListHeaders;
 use crate::caller::Pass;
-use crate::engine::View;
+use crate::engine::EngineView;
 use crate::objects;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -15,8 +16,11 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Count;
 use std::collections::BTreeSet;
 
-pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result<Response, Failure> {
-    let failed = |message: String| Failure::from(ErrorBody::new(ErrorKind::Failed, message));
+pub(crate) async fn list(
+    context: HttpContext,
+    UrlQuery(which): UrlQuery<Which>,
+) -> Result<Response, ApiError> {
+    let failed = |message: String| ApiError::from(ErrorBody::new(ErrorKind::Failed, message));
     // Searches /proc, which takes milliseconds: the loop does not wait for it.
     let folders = context.folders.clone();
     let seen = tokio::task::spawn_blocking(move || folders.held());
@@ -36,13 +40,13 @@ pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result
 }
 
 /// The sessions whose locks are shown.
-fn names(view: View<'_>, pass: &Pass) -> BTreeSet<String> {
+fn names(view: EngineView<'_>, pass: &Pass) -> BTreeSet<String> {
     view.sessions().filter(|known| pass.shows(known.id())).map(|known| known.name().to_owned()).collect()
 }
 
-fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
+fn page(which: &Which, mut all: Vec<Lock>) -> (ListHeaders, Vec<Lock>) {
     if which.limit.is_none() && which.after.is_none() {
-        return (Head::default(), all);
+        return (ListHeaders::default(), all);
     }
     all.sort_by(|one, other| one.resource.cmp(&other.resource));
     let total = Some(Count::Exactly(all.len() as u64));
@@ -53,7 +57,7 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
     let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
     all.truncate(rest.unwrap_or(all.len()));
     let next = last.filter(|_| rest.is_some()).map(|last| encoded(&last));
-    (Head { total, next, complete: None }, all)
+    (ListHeaders { total, next, complete: None }, all)
 }
 
 /// A resource, encoded for an address.

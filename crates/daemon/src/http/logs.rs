@@ -1,13 +1,14 @@
 //! The output of a session's agents: what exists, or as it comes, one object per line.
 
-use super::Context;
-use super::answer::{Asked, Failure, Named};
-use super::paging::Head;
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::{SessionInPath, UrlQuery};
+use super::paging::ListHeaders;
 use super::streaming;
-use crate::engine::Known;
+use crate::engine::SessionRef;
 use crate::http::consumer::Consumer;
-use crate::output::lines::Lines;
-use crate::output::printed::{Printed, Sequences};
+use crate::output::lines::OutputLines;
+use crate::output::printed::{PrintedOutput, Sequences};
 use crate::output::written::Written;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
@@ -37,13 +38,13 @@ const PART: usize = 256 << 10;
 const SETTLES: Duration = Duration::from_millis(250);
 
 pub(crate) async fn logs(
-    context: Context,
-    Named(session): Named,
-    Asked(which): Asked<Which>,
-) -> Result<Response, Failure> {
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    UrlQuery(which): UrlQuery<Which>,
+) -> Result<Response, ApiError> {
     let id = super::sessions::find(&context, session).await?;
     let sequences = if which.raw { Sequences::Kept } else { Sequences::Obeyed };
-    let mut source = Source::of(&context, id, which.run.as_deref(), sequences).await?;
+    let mut source = OutputSource::of(&context, id, which.run.as_deref(), sequences).await?;
     let (sender, receiver) = mpsc::channel(4);
     if let Some(message) = &which.message {
         let text = of_turn(&context, id, source, message).await?;
@@ -68,7 +69,7 @@ pub(crate) async fn logs(
         let text = json_lines(&lines);
         tokio::spawn(async move { sender.send(text).await });
         if which.count {
-            let head = Head { total: Some(Count::Exactly(total as u64)), ..Head::default() };
+            let head = ListHeaders { total: Some(Count::Exactly(total as u64)), ..ListHeaders::default() };
             return Ok((head.fields(), streaming::lines(receiver)).into_response());
         }
     }
@@ -77,11 +78,11 @@ pub(crate) async fn logs(
 
 /// What was printed in the last turn of a message.
 async fn of_turn(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
-    mut source: Source,
+    mut source: OutputSource,
     message: &str,
-) -> Result<Bytes, Failure> {
+) -> Result<Bytes, ApiError> {
     let message = super::messages::row(context, id, super::messages::parse(message)?).await?;
     let Some(turn) = message.turn else { return Ok(Bytes::new()) };
     let lines = blocking(move || source.turn(turn));
@@ -94,21 +95,21 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// Where output is read, and the state that assembles its lines.
-pub(crate) struct Source {
+pub(crate) struct OutputSource {
     written: Written,
-    printed: Printed,
+    printed: PrintedOutput,
     only: Option<RunNumber>,
     /// Lines printed before this moment are left out.
     since: Option<String>,
 }
 
-impl Source {
+impl OutputSource {
     pub(crate) async fn of(
-        context: &Context,
+        context: &HttpContext,
         id: SessionId,
         wanted: Option<&str>,
         sequences: Sequences,
-    ) -> Result<Source, Failure> {
+    ) -> Result<OutputSource, ApiError> {
         let place = context.handle.view(move |view| {
             (view.written_of(id), view.session(id).is_some_and(|known| known.definition().pty))
         });
@@ -122,9 +123,9 @@ impl Source {
             let missing = || ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"));
             only = Some(find_run(&runs, wanted).ok_or_else(missing)?);
         }
-        Ok(Source {
+        Ok(OutputSource {
             written,
-            printed: Printed::new(Lines::new(runs, only), sequences, pty),
+            printed: PrintedOutput::new(OutputLines::new(runs, only), sequences, pty),
             only,
             since: None,
         })
@@ -240,7 +241,13 @@ fn find_run(runs: &BTreeMap<RunNumber, String>, wanted: &str) -> Option<RunNumbe
 }
 
 /// Sends output as it comes, as long as the client is there; it counts as a consumer meanwhile.
-async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, sender: mpsc::Sender<Bytes>) {
+async fn follow(
+    context: HttpContext,
+    id: SessionId,
+    source: OutputSource,
+    wanted: usize,
+    sender: mpsc::Sender<Bytes>,
+) {
     let Ok(_consumer) = Consumer::join(&context.handle, id, ConsumerKind::Watch).await else { return };
     tokio::select! {
         _ = pass_on(&context, id, source, wanted, &sender) => {}
@@ -251,9 +258,9 @@ async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, 
 
 /// Sends the last lines and then whatever is written, until that is impossible.
 pub(crate) async fn pass_on(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
-    mut source: Source,
+    mut source: OutputSource,
     wanted: usize,
     sender: &mpsc::Sender<Bytes>,
 ) -> Option<Infallible> {
@@ -276,7 +283,7 @@ pub(crate) async fn pass_on(
         }
         if position == Some(reached) {
             looking.until_grown(&mut source.printed, &mut grown, sender).await?;
-            let latest = context.handle.view(move |view| view.session(id).and_then(Known::run));
+            let latest = context.handle.view(move |view| view.session(id).and_then(SessionRef::run));
             if let Some((run, name)) = latest.await.ok()? {
                 source.printed.lines.name(run, name.to_string());
             }
@@ -294,7 +301,7 @@ impl Looking {
     /// Waits for more output, and meanwhile sends what has settled on the screen.
     async fn until_grown(
         &mut self,
-        printed: &mut Printed,
+        printed: &mut PrintedOutput,
         grown: &mut mpsc::Receiver<()>,
         sender: &mpsc::Sender<Bytes>,
     ) -> Option<()> {

@@ -1,12 +1,14 @@
 //! The inbox of a session: send, list, wait for an answer, cancel, retry, interrupt.
 
-use super::Context;
-use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
-use super::paging::{self, Head, PART};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
+use super::extract::{JsonBody, UrlQuery, body, parse as parse_body};
+use super::paging::{self, ListHeaders, PART};
+use super::refusal::refusal;
 use super::sessions::{ask_of, find, object};
-use crate::clock::Clock;
+use crate::clock::NowSource;
 use crate::engine::input::{Post, Sending};
-use crate::engine::{Command, Known, Snapshot, Unsettled, View, WhyNot};
+use crate::engine::{EngineCommand, EngineView, SessionRef, SessionSnapshot, Unsettled, WhyNot};
 use crate::show;
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -37,7 +39,7 @@ const USUAL_BODY: usize = 2 << 20;
 const TOO_LARGE: u16 = 413;
 
 /// How long to wait for an answer; an empty word means forever.
-fn time(patience: &Patience) -> Result<Option<Duration>, Failure> {
+fn time(patience: &Patience) -> Result<Option<Duration>, ApiError> {
     let read = |text: &str| if text.is_empty() { Ok(Duration::MAX) } else { units::duration(text) };
     let time = patience.wait.as_deref().map(read).transpose();
     time.map_err(|error| usage(error.to_string()))
@@ -48,7 +50,7 @@ const MOST_FILES: usize = 100;
 
 /// Checks that the files of a message exist, and that their paths are absolute, so that they mean the same
 /// everywhere.
-async fn there(files: Vec<String>) -> Result<Vec<String>, Failure> {
+async fn there(files: Vec<String>) -> Result<Vec<String>, ApiError> {
     if files.len() > MOST_FILES {
         return Err(usage(format!("a message has {MOST_FILES} files at the most, not {}", files.len())));
     }
@@ -67,9 +69,9 @@ async fn there(files: Vec<String>) -> Result<Vec<String>, Failure> {
 }
 
 pub(crate) async fn send(
-    context: Context,
-    super::answer::Named(session): super::answer::Named,
-    Asked(patience): Asked<Patience>,
+    context: HttpContext,
+    super::extract::SessionInPath(session): super::extract::SessionInPath,
+    UrlQuery(patience): UrlQuery<Patience>,
     request: Request,
 ) -> Answered<Sent> {
     let NewMessage { text, key, files } = read(request).await?;
@@ -106,7 +108,7 @@ pub(crate) async fn send(
 
 /// A message whose key is known but whose record was pruned.
 async fn pruned(
-    context: &Context,
+    context: &HttpContext,
     (id, name): (SessionId, &str),
     message: MessageId,
     key: String,
@@ -115,7 +117,7 @@ async fn pruned(
     (spent.message == message.into()).then(|| show::message::pruned(spent, name))
 }
 
-fn found(view: View<'_>, session: &str) -> Result<(SessionId, String), WhyNot> {
+fn found(view: EngineView<'_>, session: &str) -> Result<(SessionId, String), WhyNot> {
     let id = view.find(session)?;
     Ok((id, view.session(id).ok_or(WhyNot::Gone)?.name().to_owned()))
 }
@@ -140,16 +142,16 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
 }
 
 /// A body too long for other requests must be a message that needs the length.
-async fn read(request: Request) -> Result<NewMessage, Failure> {
+async fn read(request: Request) -> Result<NewMessage, ApiError> {
     let bytes = body(request).await?;
     match parse_body::<NewMessage>(&bytes) {
-        Err(_) if bytes.len() > USUAL_BODY => Err(Failure::usage("the request is too large", TOO_LARGE)),
+        Err(_) if bytes.len() > USUAL_BODY => Err(ApiError::usage("the request is too large", TOO_LARGE)),
         Err(failure) => Err(failure),
         Ok(message) if message.text.len() > LONGEST_TEXT => {
             let length = message.text.len();
             let text = format!("the message has {length} bytes, and no more than {LONGEST_TEXT} are taken");
             let body = ErrorBody::new(ErrorKind::Usage, text);
-            Err(Failure::with_status(body.hint("put it into a file, and send its path"), TOO_LARGE))
+            Err(ApiError::with_status(body.hint("put it into a file, and send its path"), TOO_LARGE))
         }
         Ok(message) if message.text.contains('\0') => Err(usage("the message has a NUL byte in it".into())),
         Ok(message) if message.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > 1024) => {
@@ -159,19 +161,23 @@ async fn read(request: Request) -> Result<NewMessage, Failure> {
     }
 }
 
-fn usage(message: String) -> Failure {
-    Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
+fn usage(message: String) -> ApiError {
+    ApiError::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-fn state(which: &Which) -> Result<Option<MessageState>, Failure> {
+fn state(which: &Which) -> Result<Option<MessageState>, ApiError> {
     which.state.as_deref().map(str::parse).transpose().map_err(|error| {
         let body = ErrorBody::new(ErrorKind::Usage, format!("{error}"));
-        Failure::bad_value(body.hint("the states are queued, delivered, done, failed"))
+        ApiError::bad_value(body.hint("the states are queued, delivered, done, failed"))
     })
 }
 
 /// Where the list begins, and its headers.
-fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(Place, Head)>, ReadError> {
+fn begin(
+    which: &Which,
+    reader: &Reader,
+    query: MessageQuery,
+) -> Result<Option<(Place, ListHeaders)>, ReadError> {
     let after = match &which.after {
         None => Some(Place::default()),
         Some(after) => match after.to_ascii_uppercase().parse::<Ulid>() {
@@ -187,14 +193,14 @@ fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(
     };
     let some = which.last.is_some() || which.limit.is_some();
     let total = if some { Some(Count::Exactly(reader.count_messages(query, after)?)) } else { None };
-    Ok(Some((from, Head { total, next: next.map(|next| next.to_string()), complete: None })))
+    Ok(Some((from, ListHeaders { total, next: next.map(|next| next.to_string()), complete: None })))
 }
 
 pub(crate) async fn list(
-    context: Context,
-    super::answer::Named(session): super::answer::Named,
-    Asked(which): Asked<Which>,
-) -> Result<Response, Failure> {
+    context: HttpContext,
+    super::extract::SessionInPath(session): super::extract::SessionInPath,
+    UrlQuery(which): UrlQuery<Which>,
+) -> Result<Response, ApiError> {
     let state = state(&which)?;
     let session = find(&context, session).await?;
     let name = name(&context, session).await?;
@@ -216,9 +222,9 @@ pub(crate) async fn list(
 pub(crate) type Address = Path<(String, String)>;
 
 pub(crate) async fn show(
-    context: Context,
+    context: HttpContext,
     Path((session, message)): Address,
-    Asked(patience): Asked<Patience>,
+    UrlQuery(patience): UrlQuery<Patience>,
 ) -> Answered<Message> {
     let time = time(&patience)?;
     let id = find(&context, session).await?;
@@ -229,7 +235,7 @@ pub(crate) async fn show(
     }))
 }
 
-pub(crate) async fn cancel(context: Context, Path((session, message)): Address) -> Answered<Message> {
+pub(crate) async fn cancel(context: HttpContext, Path((session, message)): Address) -> Answered<Message> {
     let id = find(&context, session).await?;
     let message = parse(&message)?;
     let before = row(&context, id, message).await?;
@@ -237,7 +243,7 @@ pub(crate) async fn cancel(context: Context, Path((session, message)): Address) 
     match answer {
         Answer::Done => Ok(Json(row(&context, id, message).await?)),
         Answer::Refused(pinfold_core::Refusal::NoSuchMessage) => {
-            Err(Failure::conflict(not_cancelled(&before)))
+            Err(ApiError::conflict(not_cancelled(&before)))
         }
         Answer::UnderWay | Answer::Already | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {
             Err(refused(&context, id, answer).await)
@@ -258,7 +264,7 @@ fn not_cancelled(message: &Message) -> ErrorBody {
     }
 }
 
-pub(crate) async fn retry(context: Context, Path((session, message)): Address) -> Answered<Sent> {
+pub(crate) async fn retry(context: HttpContext, Path((session, message)): Address) -> Answered<Sent> {
     let id = find(&context, session).await?;
     let message = parse(&message)?;
     let before = row(&context, id, message).await?;
@@ -267,7 +273,7 @@ pub(crate) async fn retry(context: Context, Path((session, message)): Address) -
         Answer::Queued { wakes, .. } => wakes,
         Answer::Already if before.state == MessageWord::Done => {
             let text = format!("message {} is done: only a failed one is tried again", before.id);
-            return Err(Failure::conflict(ErrorBody::new(ErrorKind::Failed, text)));
+            return Err(ApiError::conflict(ErrorBody::new(ErrorKind::Failed, text)));
         }
         Answer::Already => Wakes::Yes,
         Answer::Done | Answer::UnderWay | Answer::Joined | Answer::Refused(_) => {
@@ -280,8 +286,8 @@ pub(crate) async fn retry(context: Context, Path((session, message)): Address) -
 }
 
 pub(crate) async fn interrupt(
-    context: Context,
-    super::answer::Named(session): super::answer::Named,
+    context: HttpContext,
+    super::extract::SessionInPath(session): super::extract::SessionInPath,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
     ask_of(&context, id, Ask::Interrupt).await?;
@@ -289,9 +295,9 @@ pub(crate) async fn interrupt(
 }
 
 pub(crate) async fn answer(
-    context: Context,
-    super::answer::Named(session): super::answer::Named,
-    Said(permission): Said<Permission>,
+    context: HttpContext,
+    super::extract::SessionInPath(session): super::extract::SessionInPath,
+    JsonBody(permission): JsonBody<Permission>,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
     if !["allow", "deny"].contains(&permission.answer.as_str()) {
@@ -320,11 +326,11 @@ pub(crate) async fn answer(
 /// Answers what a person is asked when a session is kept from its turns: its account goes on, or its budget
 /// starts anew. `None` if the request is another one.
 async fn lets_go_on(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
     request: Option<&str>,
     verdict: Permit,
-) -> Result<Option<axum::Json<Session>>, Failure> {
+) -> Result<Option<axum::Json<Session>>, ApiError> {
     let asked = context.handle.session(id, |known| {
         let core = known.core();
         let asks = core.hold().filter(|hold| hold.asks).and_then(|hold| hold.kind.asked_as());
@@ -345,7 +351,7 @@ async fn lets_go_on(
         match account {
             Some(account) => {
                 let (reply, resumed) = tokio::sync::oneshot::channel();
-                context.handle.command(Command::ResumeAccount { account, reply });
+                context.handle.command(EngineCommand::ResumeAccount { account, reply });
                 context.handle.answer(resumed).await?;
             }
             None => _ = context.handle.ask(id, Event::BudgetRaised, Facts::default()).await?,
@@ -360,7 +366,7 @@ fn number_of(word: &str) -> Option<RequestNumber> {
 }
 
 /// There is nothing to answer: the request is over, or there never was one.
-async fn not_asked(context: &Context, id: SessionId, request: Option<String>) -> Failure {
+async fn not_asked(context: &HttpContext, id: SessionId, request: Option<String>) -> ApiError {
     let known = context.handle.session(id, |known| (known.name().to_owned(), known.core().talk().asked()));
     let (name, asked) = match known.await {
         Ok(known) => known,
@@ -375,10 +381,10 @@ async fn not_asked(context: &Context, id: SessionId, request: Option<String>) ->
         (None, false) => format!("session `{name}` asks for nothing"),
     };
     let body = ErrorBody::new(if over { ErrorKind::Busy } else { ErrorKind::Failed }, text);
-    Failure::conflict(body.hint(format!("`pinfold why {}` says what it does", quoted(&name))))
+    ApiError::conflict(body.hint(format!("`pinfold why {}` says what it does", quoted(&name))))
 }
 
-pub(crate) fn parse(text: &str) -> Result<MessageId, Failure> {
+pub(crate) fn parse(text: &str) -> Result<MessageId, ApiError> {
     let id: Result<Ulid, _> = text.to_ascii_uppercase().parse();
     id.map(MessageId::from).map_err(|_| no_such_message(text).into())
 }
@@ -388,11 +394,11 @@ fn no_such_message(id: &str) -> ErrorBody {
         .hint("`pinfold inbox SESSION` lists its messages")
 }
 
-async fn name(context: &Context, id: SessionId) -> Result<String, Failure> {
+async fn name(context: &HttpContext, id: SessionId) -> Result<String, ApiError> {
     Ok(context.handle.session(id, |known| known.name().to_owned()).await?)
 }
 
-async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
+async fn refused(context: &HttpContext, id: SessionId, answer: Answer) -> ApiError {
     match (answer, name(context, id).await) {
         (_, Err(failure)) => failure,
         (Answer::Refused(why), Ok(name)) => refusal(&name, why),
@@ -403,7 +409,11 @@ async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
 }
 
 /// One message of a session as it is stored.
-pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) -> Result<Message, Failure> {
+pub(crate) async fn row(
+    context: &HttpContext,
+    id: SessionId,
+    message: MessageId,
+) -> Result<Message, ApiError> {
     let name = name(context, id).await?;
     let row = context.read(move |reader| reader.answered(message)).await?;
     let row = row.filter(|row| row.session == id);
@@ -413,20 +423,20 @@ pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) ->
 }
 
 /// What the queued messages of a session wait for, besides their turn.
-async fn waits_for(context: &Context, id: SessionId) -> Result<Option<String>, Failure> {
+async fn waits_for(context: &HttpContext, id: SessionId) -> Result<Option<String>, ApiError> {
     Ok(context.handle.session(id, |known| show::activity::waits_for(known.core())).await?)
 }
 
 /// Waits until a message is done or has failed, or no answer can come.
 async fn settled(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
     message: MessageId,
     time: Duration,
-) -> Result<Message, Failure> {
+) -> Result<Message, ApiError> {
     let (sender, receiver) = oneshot::channel();
     // Registered before looking: what happens in between is not missed.
-    let order = |reply| Command::AwaitMessage { id, message, settled: sender, reply };
+    let order = |reply| EngineCommand::AwaitMessage { id, message, settled: sender, reply };
     let (seen, unsettled) = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
     if unsettled == Unsettled::Unknown {
         let now = row(context, id, message).await?;
@@ -447,16 +457,17 @@ async fn settled(
 }
 
 async fn answer_or_none(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
     message: MessageId,
     mut settled: oneshot::Receiver<()>,
-    mut seen: watch::Receiver<Snapshot>,
-) -> Result<Message, Failure> {
+    mut seen: watch::Receiver<SessionSnapshot>,
+) -> Result<Message, ApiError> {
     loop {
-        let read = move |view: View<'_>| view.session(id).and_then(|known| waits_in_vain(known, message));
+        let read =
+            move |view: EngineView<'_>| view.session(id).and_then(|known| waits_in_vain(known, message));
         if let Some(over) = context.handle.view(read).await? {
-            return Err(Failure::conflict(over));
+            return Err(ApiError::conflict(over));
         }
         tokio::select! {
             // Both arrive at once, and the end is what is waited for.
@@ -472,8 +483,8 @@ async fn answer_or_none(
 
 /// A message that has ended. Most answers are short: the loop's own reader has them at hand, which is faster
 /// than waking a thread. A long or unreadable one is read separately.
-async fn over(context: &Context, id: SessionId, message: MessageId) -> Result<Message, Failure> {
-    let at_hand = move |view: View<'_>| {
+async fn over(context: &HttpContext, id: SessionId, message: MessageId) -> Result<Message, ApiError> {
+    let at_hand = move |view: EngineView<'_>| {
         let row = view.message(message).ok()?.filter(|row| row.session == id && row.has_short_answer())?;
         Some(show::message::message(row, view.session(id)?.name())).filter(is_settled)
     };
@@ -484,7 +495,7 @@ async fn over(context: &Context, id: SessionId, message: MessageId) -> Result<Me
 }
 
 /// Why nothing will happen to a message by itself, if so.
-fn waits_in_vain(known: Known<'_>, message: MessageId) -> Option<ErrorBody> {
+fn waits_in_vain(known: SessionRef<'_>, message: MessageId) -> Option<ErrorBody> {
     if !known.core().inbox().waits(message) {
         return None;
     }
@@ -496,7 +507,7 @@ fn waits_in_vain(known: Known<'_>, message: MessageId) -> Option<ErrorBody> {
                 .hint(format!("`pinfold start {}` delivers it", quoted(name))),
         ),
         Life::Failed { .. } => {
-            let why = known.core().explain(Clock::new().now());
+            let why = known.core().explain(NowSource::new().now());
             let hint =
                 format!("`pinfold start {0}` tries again; `pinfold logs {0}` tells more", quoted(name));
             Some(failed(format!("message {id} is queued, and `{name}` is {why}")).hint(hint))

@@ -1,7 +1,7 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
 mod admission;
-mod answer;
+mod api_error;
 mod archive;
 mod attach;
 mod beside;
@@ -10,9 +10,11 @@ mod connection;
 pub(crate) mod consumer;
 mod declared;
 mod events;
+mod extract;
 mod feed;
 mod following;
 mod gate;
+mod handler_arguments;
 mod hold_limits;
 mod holds;
 mod kin;
@@ -24,7 +26,7 @@ mod nearest;
 mod openapi;
 mod paging;
 mod reach;
-mod reads;
+mod refusal;
 mod rename;
 mod ring;
 mod routes;
@@ -61,7 +63,7 @@ pub(crate) use server::serve;
 
 /// What every handler needs.
 #[derive(Clone)]
-pub(crate) struct Context {
+pub(crate) struct HttpContext {
     pub(crate) handle: Handle,
     pub(crate) database: Arc<Mutex<Reader>>,
     pub(crate) last_event: watch::Receiver<u64>,
@@ -82,7 +84,7 @@ pub(crate) struct Context {
     pub(crate) pass: Pass,
 }
 
-impl Context {
+impl HttpContext {
     /// Reads from the store, off the loop.
     pub(crate) async fn read<T: Send + 'static>(
         &self,

@@ -1,21 +1,21 @@
 //! Suggests the session that was probably meant by an unknown name.
 
-use super::Context;
-use super::answer::Failure;
-use crate::engine::{Known, View, WhyNot};
+use super::HttpContext;
+use super::api_error::ApiError;
+use crate::engine::{EngineView, SessionRef, WhyNot};
 use pinfold_api::ErrorBody;
 use pinfold_core::State;
 
 /// The error for an unknown name: a person is told which session was probably meant. A run is not told which
 /// others exist.
-pub(super) async fn nearest(context: &Context, why: WhyNot, wanted: String) -> Failure {
+pub(super) async fn nearest(context: &HttpContext, why: WhyNot, wanted: String) -> ApiError {
     let WhyNot::Unknown { .. } = why else { return why.into() };
     if ["all", "*"].contains(&wanted.as_str()) {
         return ErrorBody::from(why).hint("for all of them: `$(pinfold ls -q)` in its place").into();
     }
-    let near = move |view: View<'_>| {
+    let near = move |view: EngineView<'_>| {
         let names = view.sessions().filter(|known| known.state() != State::Archived);
-        near_name(&wanted, names.map(Known::name)).map(str::to_owned)
+        near_name(&wanted, names.map(SessionRef::name)).map(str::to_owned)
     };
     let near =
         if context.pass.own().is_none() { context.handle.view(near).await.ok().flatten() } else { None };

@@ -1,10 +1,10 @@
 //! Lists of any length as one JSON array, written while they are read: a list of a gigabyte takes as much
 //! memory as one of a hundred kilobytes.
 
-use super::Context;
-use super::answer::Failure;
+use super::HttpContext;
+use super::api_error::ApiError;
 use super::streaming;
-use crate::engine::Command;
+use crate::engine::EngineCommand;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,7 @@ pub(crate) const PART: usize = 64 << 10;
 
 /// What the headers say about a list.
 #[derive(Debug, Default)]
-pub(crate) struct Head {
+pub(crate) struct ListHeaders {
     /// How many rows there are in all, if only some were asked for.
     pub(crate) total: Option<Count>,
     /// The value of `after` for the following rows; `None` if there are none.
@@ -30,7 +30,7 @@ pub(crate) struct Head {
     pub(crate) complete: Option<(u64, String)>,
 }
 
-impl Head {
+impl ListHeaders {
     pub(crate) fn fields(&self) -> HeaderMap {
         let (total, more_than) = match self.total {
             Some(Count::Exactly(count)) => (Some(HeaderValue::from(count)), None),
@@ -57,11 +57,11 @@ impl Head {
 /// Answers with an array of at most `most` rows, from a place on. If the beginning cannot be read, the
 /// request is refused with the reason; if reading fails later, the answer breaks off.
 pub(crate) async fn array<T, P, R>(
-    context: Context,
-    head: Head,
+    context: HttpContext,
+    head: ListHeaders,
     (from, most): (P, u64),
     read: R,
-) -> Result<Response, Failure>
+) -> Result<Response, ApiError>
 where
     T: Serialize,
     P: Copy + Send + 'static,
@@ -80,14 +80,14 @@ where
             rows.send(&sender).await;
         }
         // The memory that such a list leaves in the allocator goes back to the kernel.
-        rows.context.handle.command(Command::RestSoon);
+        rows.context.handle.command(EngineCommand::RestSoon);
     });
     Ok((head.fields(), kind, streaming::body(receiver)).into_response())
 }
 
 /// The rows of a list that is being sent.
 struct Rows<P, R> {
-    context: Context,
+    context: HttpContext,
     read: Arc<R>,
     /// Where it continues.
     at: Option<P>,

@@ -1,8 +1,8 @@
 //! Waits until a state is reached or something is in the way: no verb waits for a shim that does not run.
 
-use super::Context;
-use super::answer::Failure;
-use crate::engine::{Snapshot, View};
+use super::HttpContext;
+use super::api_error::ApiError;
+use crate::engine::{EngineView, SessionSnapshot};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::quoted::quoted;
 use pinfold_core::unended::Unended;
@@ -18,18 +18,21 @@ const MOMENT: Duration = Duration::from_secs(2);
 const CONFLICT: u16 = 409;
 
 /// Waits a moment for a condition.
-pub(crate) async fn a_moment(seen: &mut watch::Receiver<Snapshot>, so: impl Fn(&Snapshot) -> bool) {
+pub(crate) async fn a_moment(
+    seen: &mut watch::Receiver<SessionSnapshot>,
+    so: impl Fn(&SessionSnapshot) -> bool,
+) {
     _ = tokio::time::timeout(MOMENT, seen.wait_for(|seen| so(seen))).await;
 }
 
 /// Returns when the condition holds. `done` names it for the error.
 pub(crate) async fn reach(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
-    seen: &mut watch::Receiver<Snapshot>,
+    seen: &mut watch::Receiver<SessionSnapshot>,
     done: &str,
-    reached: impl Fn(&Snapshot) -> bool,
-) -> Result<(), Failure> {
+    reached: impl Fn(&SessionSnapshot) -> bool,
+) -> Result<(), ApiError> {
     if seen.borrow().unended {
         a_moment(seen, &reached).await;
     }
@@ -47,10 +50,10 @@ pub(crate) async fn reach(
 
 /// What is in the way of the end of a session's run.
 pub(crate) async fn in_the_way(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
-) -> Result<Option<(String, Unended)>, Failure> {
-    let read = move |view: View<'_>| {
+) -> Result<Option<(String, Unended)>, ApiError> {
+    let read = move |view: EngineView<'_>| {
         let known = view.session(id)?;
         Some((known.name().to_owned(), known.core().unended()?.clone()))
     };
@@ -58,8 +61,8 @@ pub(crate) async fn in_the_way(
 }
 
 /// The error: what was not done, what is in the way, and what helps.
-pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> Failure {
+pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> ApiError {
     let body = ErrorBody::new(ErrorKind::Failed, format!("session `{name}` was not {done}: {by}"))
         .hint(by.advice(&format!("pinfold unlock {} --kill", quoted(&format!("session:{name}")))));
-    Failure::with_status(body, CONFLICT)
+    ApiError::with_status(body, CONFLICT)
 }

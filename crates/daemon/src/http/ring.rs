@@ -8,7 +8,7 @@ use tokio::sync::watch;
 const MOST: usize = 512;
 
 /// The latest rows.
-pub(crate) struct Ring<T> {
+pub(crate) struct RowRing<T> {
     rows: Mutex<Rows<T>>,
     latest: watch::Sender<u64>,
 }
@@ -28,14 +28,14 @@ pub(crate) enum Fetched {
     NotYet,
 }
 
-impl<T> Default for Ring<T> {
+impl<T> Default for RowRing<T> {
     fn default() -> Self {
         let rows = Rows { latest: VecDeque::new(), since: None, fetched: Fetched::NotYet };
-        Ring { rows: Mutex::new(rows), latest: watch::Sender::new(0) }
+        RowRing { rows: Mutex::new(rows), latest: watch::Sender::new(0) }
     }
 }
 
-impl<T> Ring<T> {
+impl<T> RowRing<T> {
     /// Adds a reader: the receiver tells when there is more, and counts as a reader while it lives.
     pub(crate) fn join(&self) -> (watch::Receiver<u64>, Fetched) {
         let mut rows = self.rows();
@@ -101,13 +101,13 @@ impl<T> Ring<T> {
 mod tests {
     use super::*;
 
-    fn numbers(ring: &Ring<u64>, after: u64) -> Option<Vec<u64>> {
+    fn numbers(ring: &RowRing<u64>, after: u64) -> Option<Vec<u64>> {
         Some(ring.after(after)?.into_iter().map(|(number, _)| number).collect())
     }
 
     #[test]
     fn the_first_reader_sees_to_it_that_rows_are_fetched_and_the_last_one_ends_it() {
-        let ring = Ring::<u64>::default();
+        let ring = RowRing::<u64>::default();
         let (first, fetched) = ring.join();
         assert_eq!(fetched, Fetched::NotYet);
         let (second, fetched) = ring.join();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_rows_from_before_the_fetching() {
-        let ring = Ring::default();
+        let ring = RowRing::default();
         assert_eq!(numbers(&ring, 7), None);
         ring.begin(7);
         ring.push(8, 8);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_reader_who_is_too_slow_hears_that_it_has_missed_something() {
-        let ring = Ring::default();
+        let ring = RowRing::default();
         ring.begin(0);
         (1..=MOST as u64 + 1).for_each(|number| ring.push(number, number));
         assert_eq!(numbers(&ring, 0), None);
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn readers_are_woken_when_the_fetching_begins_and_by_each_row() {
-        let ring = Ring::default();
+        let ring = RowRing::default();
         let (mut reader, _) = ring.join();
         ring.begin(3);
         reader.changed().await.unwrap();

@@ -1,12 +1,12 @@
 //! Serves every address of the API: each has a handler, a row in the permission table, and a limit on its
 //! body.
 
-use super::answer::Largest;
-use super::gate::Gate;
-use super::reads::Reads;
+use super::extract::Largest;
+use super::gate::RouteGate;
+use super::handler_arguments::HandlerArguments;
 use super::{
-    Context, answer, archive, attach, configured, declared, events, feed, gate, holds, locks, logs, messages,
-    metrics, openapi, rename, screen, search, session_stream, sessions, status, usage,
+    HttpContext, api_error, archive, attach, configured, declared, events, feed, gate, holds, locks, logs,
+    messages, metrics, openapi, rename, screen, search, session_stream, sessions, status, usage,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -20,12 +20,12 @@ use pinfold_api::endpoint::{self, Address, Endpoint, Method};
 /// Larger bodies come only by mistake or malice.
 const LARGEST_BODY: usize = 2 << 20;
 
-pub(crate) fn router(context: Context) -> Router {
+pub(crate) fn router(context: HttpContext) -> Router {
     let api = Api { context: context.clone(), router: Router::new() };
     let api = Address::ALL.iter().fold(api, |api, address| serve(api, *address));
     api.router
-        .fallback(answer::no_such_place)
-        .method_not_allowed_fallback(answer::no_such_method)
+        .fallback(api_error::no_such_place)
+        .method_not_allowed_fallback(api_error::no_such_method)
         .with_state(context)
 }
 
@@ -86,8 +86,8 @@ fn serve(api: Api, address: Address) -> Api {
 
 /// The routes, as they are added.
 struct Api {
-    context: Context,
-    router: Router<Context>,
+    context: HttpContext,
+    router: Router<HttpContext>,
 }
 
 impl Api {
@@ -95,10 +95,10 @@ impl Api {
     fn add<E, H, T>(self, act: Act, handler: H) -> Api
     where
         E: Endpoint,
-        H: Handler<T, Context>,
-        T: Reads<E> + 'static,
+        H: Handler<T, HttpContext>,
+        T: HandlerArguments<E> + 'static,
     {
-        let gate = Gate { context: self.context.clone(), act, path: E::DESCRIPTION.path };
+        let gate = RouteGate { context: self.context.clone(), act, path: E::DESCRIPTION.path };
         let route = route::<E, H, T>(handler).layer(from_fn_with_state(gate, gate::gate));
         Api { router: self.router.route(E::DESCRIPTION.path, as_described::<E>(route)), ..self }
     }
@@ -107,8 +107,8 @@ impl Api {
     fn add_open<E, H, T>(self, handler: H) -> Api
     where
         E: Endpoint,
-        H: Handler<T, Context>,
-        T: Reads<E> + 'static,
+        H: Handler<T, HttpContext>,
+        T: HandlerArguments<E> + 'static,
     {
         let route = as_described::<E>(route::<E, H, T>(handler));
         Api { router: self.router.route(E::DESCRIPTION.path, route), ..self }
@@ -116,7 +116,7 @@ impl Api {
 }
 
 /// In a debug build, a status that the endpoint does not declare aborts the request, and so fails the test.
-fn as_described<E: Endpoint>(route: MethodRouter<Context>) -> MethodRouter<Context> {
+fn as_described<E: Endpoint>(route: MethodRouter<HttpContext>) -> MethodRouter<HttpContext> {
     if !cfg!(debug_assertions) {
         return route;
     }
@@ -129,11 +129,11 @@ fn as_described<E: Endpoint>(route: MethodRouter<Context>) -> MethodRouter<Conte
 }
 
 /// A handler that reads what the endpoint declares, with the limit of its body.
-fn route<E, H, T>(handler: H) -> MethodRouter<Context>
+fn route<E, H, T>(handler: H) -> MethodRouter<HttpContext>
 where
     E: Endpoint,
-    H: Handler<T, Context>,
-    T: Reads<E> + 'static,
+    H: Handler<T, HttpContext>,
+    T: HandlerArguments<E> + 'static,
 {
     let method = match E::DESCRIPTION.method {
         Method::Get => MethodFilter::GET,
@@ -142,6 +142,6 @@ where
     };
     let is_send = E::DESCRIPTION.path == endpoint::Send::DESCRIPTION.path;
     let largest = if is_send { messages::LARGEST_BODY } else { LARGEST_BODY };
-    let route: MethodRouter<Context> = on(method, handler).layer(DefaultBodyLimit::max(largest));
+    let route: MethodRouter<HttpContext> = on(method, handler).layer(DefaultBodyLimit::max(largest));
     route.layer(Extension(Largest(largest)))
 }

@@ -1,10 +1,11 @@
 //! Full-text search: the store searches, and here it is decided which results the caller may see.
 
-use super::Context;
-use super::answer::{Asked, Failure};
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::UrlQuery;
 use crate::caller::Pass;
 use crate::clock::time;
-use crate::engine::View;
+use crate::engine::EngineView;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -25,11 +26,14 @@ const MOST: usize = 1000;
 /// Recent text is found too, unless there is much to index first.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
-pub(crate) async fn search(context: Context, Asked(asked): Asked<Search>) -> Result<Response, Failure> {
+pub(crate) async fn search(
+    context: HttpContext,
+    UrlQuery(asked): UrlQuery<Search>,
+) -> Result<Response, ApiError> {
     let limit = asked.limit.unwrap_or(USUAL);
     if asked.text.trim().is_empty() || limit == 0 || limit > MOST {
         let message = format!("`text` must have a word in it, and `limit` is from 1 to {MOST}");
-        return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message)));
+        return Err(ApiError::bad_value(ErrorBody::new(ErrorKind::Usage, message)));
     }
     let one = match asked.session {
         Some(session) => Some(super::sessions::find(&context, session).await?),
@@ -52,7 +56,7 @@ pub(crate) async fn search(context: Context, Asked(asked): Asked<Search>) -> Res
 
 /// Searches the index, or everything if there is none. It has a reader of its own: others do not wait.
 fn found(
-    context: &Context,
+    context: &HttpContext,
     store: Option<Store>,
     names: &[Named],
     wanted: &Wanted,
@@ -72,7 +76,7 @@ fn found(
     found
 }
 
-fn names(view: View<'_>, pass: &Pass, one: Option<SessionId>) -> Vec<Named> {
+fn names(view: EngineView<'_>, pass: &Pass, one: Option<SessionId>) -> Vec<Named> {
     view.sessions()
         .filter(|known| pass.shows(known.id()) && one.is_none_or(|one| one == known.id()))
         .map(|known| Named { id: known.id(), name: known.name().to_owned(), created_at: known.created_at() })

@@ -1,7 +1,7 @@
 //! Accepts connections, within limits: no client that is slow, silent or gone holds up the others.
 
-use super::answer::Failure;
-use super::connection::{self, Wire};
+use super::api_error::ApiError;
+use super::connection::{self, HttpWire};
 use super::gate::Asker;
 use crate::engine::input::Handle;
 use axum::Router;
@@ -38,7 +38,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// The process at the other end, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Peer {
+pub(crate) struct ConnectionPeer {
     /// `None` if it is in a pid namespace that cannot be seen from here.
     pub(crate) pid: Option<u32>,
     pub(crate) user: u32,
@@ -97,7 +97,7 @@ fn most() -> usize {
 async fn attend((stream, other): (UnixStream, Other), place: Place, door: Door, handle: Handle) {
     let stream = Arc::new(stream);
     let asker = Asker::new(other, Arc::clone(&stream));
-    let peer = Peer { pid: other.pid, user: other.user };
+    let peer = ConnectionPeer { pid: other.pid, user: other.user };
     let used = &place;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         used.has_asked();
@@ -111,7 +111,7 @@ async fn attend((stream, other): (UnixStream, Other), place: Place, door: Door, 
     settings.max_header_size(LARGEST_HEAD).max_buf_size(BUFFER);
     // A peer that stops sending may still read; the kernel tells whether it is there.
     settings.half_close(true);
-    let mut connection = pin!(settings.serve_connection(Wire::new(Arc::clone(&stream)), service));
+    let mut connection = pin!(settings.serve_connection(HttpWire::new(Arc::clone(&stream)), service));
     let mut gone = pin!(connection::hung_up(&stream));
     let mut evicted = pin!(place.evicted.notified());
     let mut ended = pin!(handle.ended());
@@ -137,7 +137,7 @@ async fn answer(request: Request, mut door: Door) -> Result<Response, Infallible
     }
     let Ok(Some(mut router)) = door.wait_for(Option::is_some).await.map(|router| router.clone()) else {
         let problem = ErrorBody::new(ErrorKind::Unavailable, "the daemon did not start");
-        return Ok(Failure::from(problem).into_response());
+        return Ok(ApiError::from(problem).into_response());
     };
     router.call(request).await
 }

@@ -1,10 +1,11 @@
 //! A session that a client has open: its state, its messages and its output, as they come. The client is a
 //! consumer.
 
-use super::Context;
-use super::answer::{Asked, Failure, Named};
+use super::HttpContext;
+use super::api_error::ApiError;
+use super::extract::{SessionInPath, UrlQuery};
 use super::following::Following;
-use super::logs::{Source, pass_on};
+use super::logs::{OutputSource, pass_on};
 use super::streaming;
 use super::together::Together;
 use crate::http::consumer::Consumer;
@@ -26,12 +27,12 @@ const WAITING: usize = 64;
 
 /// Server-sent events `state` (the session), `message` (a message that changed) and `output` (a line).
 pub(crate) async fn stream(
-    context: Context,
-    Named(session): Named,
-    Asked(which): Asked<Which>,
-) -> Result<Response, Failure> {
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    UrlQuery(which): UrlQuery<Which>,
+) -> Result<Response, ApiError> {
     let id = super::sessions::find(&context, session).await?;
-    let source = Source::of(&context, id, None, Sequences::Obeyed).await?;
+    let source = OutputSource::of(&context, id, None, Sequences::Obeyed).await?;
     let consumer = Consumer::join(&context.handle, id, ConsumerKind::Watch).await?;
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(context, id, source, which.n.unwrap_or(0), consumer, sender));
@@ -39,9 +40,9 @@ pub(crate) async fn stream(
 }
 
 async fn feed(
-    context: Context,
+    context: HttpContext,
     id: SessionId,
-    source: Source,
+    source: OutputSource,
     lines: usize,
     _consumer: Consumer,
     sender: mpsc::Sender<Sse>,
@@ -69,17 +70,17 @@ async fn show_output(mut printed: mpsc::Receiver<Bytes>, sender: &mpsc::Sender<S
 
 /// What is shown of a session, at the moment of an audit record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum ShownMoment {
     State(SessionId, u64),
     Message(MessageId, u64),
 }
 
 /// Shared by the clients that have one session open: each object is read and serialized once, however many
 /// they are.
-pub(crate) type Shown = Together<Moment, Arc<str>>;
+pub(crate) type Shown = Together<ShownMoment, Arc<str>>;
 
 /// Sends the session and, whenever something happens to it, what has changed.
-async fn show_events(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
+async fn show_events(context: &HttpContext, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
     let after = *context.last_event.borrow();
     let query = EventQuery { after, session: Some(id), ..EventQuery::default() };
     let mut following = Following::begin(context, query);
@@ -95,13 +96,13 @@ async fn show_events(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse
             }
         }
         let now = async { state(context, id).await.ok_or(()) };
-        let now = context.shown.get(Moment::State(id, last), now).await.ok()?;
+        let now = context.shown.get(ShownMoment::State(id, last), now).await.ok()?;
         sender.send(event("state", &now)).await.ok()?;
     }
 }
 
 async fn show_message(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
     (message, seq): (MessageId, u64),
     sender: &mpsc::Sender<Sse>,
@@ -110,14 +111,14 @@ async fn show_message(
         let row = super::messages::row(context, id, message).await.ok();
         row.and_then(|row| text(&row)).ok_or(())
     };
-    match context.shown.get(Moment::Message(message, seq), read).await {
+    match context.shown.get(ShownMoment::Message(message, seq), read).await {
         Ok(row) => sender.send(event("message", &row)).await.ok(),
         // It was removed meanwhile.
         Err(()) => Some(()),
     }
 }
 
-async fn state(context: &Context, id: SessionId) -> Option<Arc<str>> {
+async fn state(context: &HttpContext, id: SessionId) -> Option<Arc<str>> {
     text(&super::sessions::object_of(context, id).await.ok()?)
 }
 

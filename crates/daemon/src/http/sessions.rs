@@ -1,22 +1,24 @@
 //! Sessions: list, create, change, and requests to them. A request returns once the state is reached.
 
-use super::Context;
-use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
 use super::beside::{tell_outsider, tell_silence};
 use super::configured;
-use super::paging::Head;
+use super::extract::{JsonBody, SessionInPath, UrlQuery};
+use super::paging::ListHeaders;
 use super::reach::{a_moment, in_the_way, not_done, reach};
+use super::refusal::refusal;
 use super::{kin, nearest};
 use crate::caller::Pass;
-use crate::clock::Clock;
+use crate::clock::NowSource;
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::others::Others;
 use crate::define::preset::Preset;
-use crate::engine::input::{Create, Define, Given, Input};
+use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
 use crate::engine::session::STATES;
-use crate::engine::{Known, SessionView, Snapshot, View, WhyNot};
+use crate::engine::{EngineView, SessionRef, SessionSnapshot, SessionView, WhyNot};
 use crate::show;
-use crate::show::list::{self, Part, Shape, Writing};
+use crate::show::list::{self, ListPart, ListShape, Writing};
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -39,20 +41,26 @@ use tokio::sync::{oneshot, watch};
 /// This few sessions are serialized before a thread would have started.
 const AT_ONCE: usize = 16;
 
-pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
-    let shape = if filter.brief { Shape::Brief } else { Shape::Whole };
+pub(crate) async fn list(
+    context: HttpContext,
+    UrlQuery(filter): UrlQuery<Filter>,
+) -> Result<Response, ApiError> {
+    let shape = if filter.brief { ListShape::Brief } else { ListShape::Whole };
     listed(&context, filter, Listing::Sessions(shape)).await
 }
 
 /// The rows of a table.
-pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
+pub(crate) async fn table(
+    context: HttpContext,
+    UrlQuery(filter): UrlQuery<Filter>,
+) -> Result<Response, ApiError> {
     listed(&context, filter, Listing::Rows).await
 }
 
 /// The items of a list.
 #[derive(Debug, Clone, Copy)]
 enum Listing {
-    Sessions(Shape),
+    Sessions(ListShape),
     Rows,
 }
 
@@ -65,10 +73,10 @@ struct Wanted {
 }
 
 /// Reads the list in parts, so that the loop is never busy with all of it.
-async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<Response, Failure> {
+async fn listed(context: &HttpContext, filter: Filter, listing: Listing) -> Result<Response, ApiError> {
     known(&filter)?;
     let mut after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
-    let (mut left, now) = (filter.limit.unwrap_or(usize::MAX), Clock::new().now());
+    let (mut left, now) = (filter.limit.unwrap_or(usize::MAX), NowSource::new().now());
     let mut writing = match listing {
         Listing::Sessions(_) => Writing::of_sessions(),
         Listing::Rows => Writing::of_rows(),
@@ -91,35 +99,39 @@ async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<R
     };
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
     let kind = [(CONTENT_TYPE, "application/json")];
-    Ok((Head { total: total.map(Count::Exactly), next, complete: None }.fields(), kind, writing.finish())
+    Ok((
+        ListHeaders { total: total.map(Count::Exactly), next, complete: None }.fields(),
+        kind,
+        writing.finish(),
+    )
         .into_response())
 }
 
 /// Lets the loop copy some sessions, and serializes them.
 async fn sessions_after(
-    context: &Context,
+    context: &HttpContext,
     wanted: Wanted,
     writing: Writing,
-    (shape, now): (Shape, Now),
-) -> Result<(Writing, Part<SessionId>), Failure> {
+    (shape, now): (ListShape, Now),
+) -> Result<(Writing, ListPart<SessionId>), ApiError> {
     let Wanted { filter, pass, after, most } = wanted;
     let most = most.min(list::PART);
-    let copy = move |view: View<'_>| list::part(view, (&filter, &pass), after, most);
-    let Part { sessions, more, total, odd_ones } = context.handle.view(copy).await?;
+    let copy = move |view: EngineView<'_>| list::part(view, (&filter, &pass), after, most);
+    let ListPart { sessions, more, total, odd_ones } = context.handle.view(copy).await?;
     let ids = sessions.iter().map(|session| session.id).collect();
     let writing = written(writing, sessions, shape, now).await?;
-    Ok((writing, Part { sessions: ids, more, total, odd_ones }))
+    Ok((writing, ListPart { sessions: ids, more, total, odd_ones }))
 }
 
 /// Lets the loop serialize some rows.
 async fn rows_after(
-    context: &Context,
+    context: &HttpContext,
     wanted: Wanted,
     mut writing: Writing,
     now: Now,
-) -> Result<(Writing, Part<SessionId>), WhyNot> {
+) -> Result<(Writing, ListPart<SessionId>), WhyNot> {
     let Wanted { filter, pass, after, most } = wanted;
-    let write = move |view: View<'_>| {
+    let write = move |view: EngineView<'_>| {
         let part = writing.add_rows(view, (&filter, &pass), (after, most), now);
         (writing, part)
     };
@@ -130,7 +142,7 @@ async fn rows_after(
 async fn written(
     mut writing: Writing,
     sessions: Vec<SessionView>,
-    shape: Shape,
+    shape: ListShape,
     now: Now,
 ) -> Result<Writing, ErrorBody> {
     if sessions.len() <= AT_ONCE {
@@ -145,27 +157,27 @@ async fn written(
 }
 
 /// Refuses a filter that no session could ever pass.
-fn known(filter: &Filter) -> Result<(), Failure> {
+fn known(filter: &Filter) -> Result<(), ApiError> {
     known_states(filter.state.iter().flat_map(|states| states.split(',')))?;
     let wrong = filter.after.as_ref().filter(|after| after.parse::<SessionId>().is_err());
     wrong.map_or(Ok(()), |wrong| Err(bad_value(format!("`{wrong}` is not the id of a session"))))
 }
 
 /// Refuses a word that is not a state.
-fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), ApiError> {
     let Some(unknown) = words.find(|word| !STATES.iter().any(|state| state.word() == *word)) else {
         return Ok(());
     };
     let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
     let body = ErrorBody::new(ErrorKind::Usage, format!("there is no state `{unknown}`"));
-    Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))))
+    Err(ApiError::bad_value(body.hint(format!("the states are {}", known.join(", ")))))
 }
 
-pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn show(context: HttpContext, SessionInPath(session): SessionInPath) -> Answered<Session> {
     let id = find(&context, session).await?;
     let mut view = context.handle.session(id, |known| known.copy()).await?;
     tell_silence(&context, id, &mut view).await?;
-    let mut session = show::session::session(&view, Clock::new().now());
+    let mut session = show::session::session(&view, NowSource::new().now());
     tell_outsider(&context, id, &mut session).await;
     show::contained::tell(&mut session);
     let session = tokio::task::spawn_blocking(move || {
@@ -176,12 +188,15 @@ pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Se
     Ok(Json(session.await.map_err(failed)?))
 }
 
-pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) -> Answered<Session> {
+pub(crate) async fn create(
+    context: HttpContext,
+    JsonBody(request): JsonBody<NewSession>,
+) -> Answered<Session> {
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
     configured::up_to_date(&context).await?;
     let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
-    let read = move |view: View<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
+    let read = move |view: EngineView<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
     let preset = context.handle.view(read).await??;
     let definition = Definition::new(&request, preset.as_ref())?;
     let definition = match context.pass.own() {
@@ -201,7 +216,7 @@ pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) ->
     let definition = with_given_kept(&context, definition).await?;
     let (sender, receiver) = oneshot::channel();
     let create = Create { name, definition, broken, by: context.handle.by(), reply: sender };
-    context.handle.tell(Input::Create(Box::new(create)));
+    context.handle.tell(LoopInput::Create(Box::new(create)));
     let id = context.handle.answer(receiver).await??;
     // Returns after the first attempt to start.
     let mut seen = watcher(&context, id).await?;
@@ -210,27 +225,28 @@ pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) ->
 }
 
 pub(crate) async fn set(
-    context: Context,
-    Named(session): Named,
-    Said(request): Said<NewSession>,
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
     let (_, definition) = changed(&context, id, &request).await?;
-    let given = if definition.env.unkept().is_some() { Given::Changed } else { Given::AsBefore };
+    let given =
+        if definition.env.unkept().is_some() { VariablesChange::Changed } else { VariablesChange::AsBefore };
     let definition = with_given_kept(&context, definition).await?;
     let (reply, receiver) = oneshot::channel();
     let define = Box::new(Define { definition, given, by: context.handle.by() });
-    context.handle.tell(Input::Define { id, define, reply });
+    context.handle.tell(LoopInput::Define { id, define, reply });
     context.handle.answer(receiver).await?;
     object(&context, id).await
 }
 
 /// The definition of a session, and what it would be with this request.
 pub(super) async fn changed(
-    context: &Context,
+    context: &HttpContext,
     id: SessionId,
     request: &NewSession,
-) -> Result<(Definition, Definition), Failure> {
+) -> Result<(Definition, Definition), ApiError> {
     if let Some(own) = context.pass.own() {
         kin::may_set(own, id, request)?;
     }
@@ -257,8 +273,9 @@ pub(super) async fn changed(
 }
 
 /// The definition of a session, if it can be changed: an archived one has no next run.
-async fn changeable(context: &Context, id: SessionId) -> Result<Definition, Failure> {
-    let read = |known: Known<'_>| (known.name().to_owned(), known.state(), Arc::clone(known.definition()));
+async fn changeable(context: &HttpContext, id: SessionId) -> Result<Definition, ApiError> {
+    let read =
+        |known: SessionRef<'_>| (known.name().to_owned(), known.state(), Arc::clone(known.definition()));
     let (name, state, definition) = context.handle.session(id, read).await?;
     match state {
         CoreState::Archived => Err(refusal(&name, Refusal::Archived)),
@@ -274,16 +291,19 @@ async fn changeable(context: &Context, id: SessionId) -> Result<Definition, Fail
     }
 }
 
-pub(crate) async fn start(context: Context, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn start(context: HttpContext, SessionInPath(session): SessionInPath) -> Answered<Session> {
     run_again(&context, session, Ask::Start).await
 }
 
-pub(crate) async fn restart(context: Context, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn restart(
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+) -> Answered<Session> {
     run_again(&context, session, Ask::Restart).await
 }
 
 /// Returns when a run decided after the request is running, or cannot run.
-async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Session> {
+async fn run_again(context: &HttpContext, session: String, ask: Ask) -> Answered<Session> {
     let id = find(context, session).await?;
     let mut seen = watcher(context, id).await?;
     let before = seen.borrow_and_update().runs;
@@ -298,10 +318,10 @@ async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Ses
         return object(context, id).await;
     }
     let Json(object) = object(context, id).await?;
-    Err(Failure::conflict(not_started(&object)))
+    Err(ApiError::conflict(not_started(&object)))
 }
 
-fn started_since(seen: &Snapshot, before: Runs) -> bool {
+fn started_since(seen: &SessionSnapshot, before: Runs) -> bool {
     seen.runs.seen > before.seen
 }
 
@@ -330,9 +350,9 @@ fn not_started(session: &Session) -> ErrorBody {
 }
 
 pub(crate) async fn stop(
-    context: Context,
-    Named(session): Named,
-    Said(stop): Said<Stop>,
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    JsonBody(stop): JsonBody<Stop>,
 ) -> Answered<Session> {
     let grace = stop.timeout.as_deref().map(units::duration).transpose();
     let grace = grace.map_err(|error| bad_value(error.to_string()))?;
@@ -346,7 +366,7 @@ pub(crate) async fn stop(
 
 /// Sends the request and returns when the state is reached.
 pub(crate) async fn until(
-    context: &Context,
+    context: &HttpContext,
     session: String,
     ask: Ask,
     done: &str,
@@ -362,9 +382,9 @@ pub(crate) async fn until(
 }
 
 pub(crate) async fn wait(
-    context: Context,
-    Named(session): Named,
-    Asked(wait): Asked<Wait>,
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    UrlQuery(wait): UrlQuery<Wait>,
 ) -> Answered<Session> {
     let id = find(&context, session.clone()).await?;
     let wanted: Vec<String> = wait.r#for.split(',').map(str::to_owned).collect();
@@ -382,9 +402,9 @@ pub(crate) async fn wait(
 
 /// Waits until a session is in one of these states with nothing decided since: what was stored before a
 /// reboot may not be true now.
-async fn reaches(context: &Context, id: SessionId, wanted: &[String]) -> Result<(), Failure> {
+async fn reaches(context: &HttpContext, id: SessionId, wanted: &[String]) -> Result<(), ApiError> {
     let mut seen = watcher(context, id).await?;
-    let is_wanted = |seen: &Snapshot| wanted.iter().any(|word| word == seen.state.word());
+    let is_wanted = |seen: &SessionSnapshot| wanted.iter().any(|word| word == seen.state.word());
     // If the sender is gone, so is the session: the next request says so.
     while seen.wait_for(is_wanted).await.is_ok() {
         let now = context.handle.session(id, |known| known.snapshot()).await?;
@@ -395,16 +415,16 @@ async fn reaches(context: &Context, id: SessionId, wanted: &[String]) -> Result<
     Ok(())
 }
 
-pub(super) fn bad_value(message: String) -> Failure {
-    Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
+pub(super) fn bad_value(message: String) -> ApiError {
+    ApiError::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
 /// Finds the parent by its name and stores its id, which stays valid.
 async fn with_parent(
-    context: &Context,
+    context: &HttpContext,
     mut definition: Definition,
     own: Option<SessionId>,
-) -> Result<Definition, Failure> {
+) -> Result<Definition, ApiError> {
     let Some(parent) = definition.parent.take() else { return Ok(definition) };
     let (id, name) = context.handle.view(move |view| view.find_parent(&parent, own)).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(id));
@@ -425,7 +445,7 @@ async fn settle(
 
 /// Writes given values to disk before a record names them. If no record follows, they are deleted at the next
 /// start.
-async fn with_given_kept(context: &Context, mut definition: Definition) -> Result<Definition, ErrorBody> {
+async fn with_given_kept(context: &HttpContext, mut definition: Definition) -> Result<Definition, ErrorBody> {
     let Some(given) = definition.env.unkept().cloned() else { return Ok(definition) };
     let values = context.values.clone();
     let kept = tokio::task::spawn_blocking(move || values.keep(&given)).await;
@@ -438,7 +458,7 @@ async fn with_given_kept(context: &Context, mut definition: Definition) -> Resul
 }
 
 /// A vendor session that another process has is not taken, and nothing is created for it.
-async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<(), Failure> {
+async fn vendor_is_free(context: &HttpContext, definition: &Definition) -> Result<(), ApiError> {
     let Some(resource) = definition.vendor_lock() else { return Ok(()) };
     let (folders, agent) = (context.folders.clone(), definition.agent.clone());
     let preset = context.handle.view(move |view| view.preset(&agent)).await?;
@@ -465,7 +485,7 @@ async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<()
     Err(body.into())
 }
 
-pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {
+pub(crate) async fn find(context: &HttpContext, session: String) -> Result<SessionId, ApiError> {
     let wanted = session.clone();
     match context.handle.view(move |view| view.find(&session)).await? {
         Ok(id) => Ok(id),
@@ -473,20 +493,23 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
     }
 }
 
-pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
+pub(crate) async fn watcher(
+    context: &HttpContext,
+    id: SessionId,
+) -> Result<watch::Receiver<SessionSnapshot>, ApiError> {
     Ok(context.handle.session(id, |known| known.watch()).await?)
 }
 
-pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session> {
+pub(crate) async fn object(context: &HttpContext, id: SessionId) -> Answered<Session> {
     Ok(Json(object_of(context, id).await?))
 }
 
-pub(crate) async fn object_of(context: &Context, id: SessionId) -> Result<Session, WhyNot> {
+pub(crate) async fn object_of(context: &HttpContext, id: SessionId) -> Result<Session, WhyNot> {
     let view = context.handle.session(id, |known| known.copy()).await?;
-    Ok(show::session::session(&view, Clock::new().now()))
+    Ok(show::session::session(&view, NowSource::new().now()))
 }
 
-pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
+pub(crate) async fn ask_of(context: &HttpContext, id: SessionId, ask: Ask) -> Result<Answer, ApiError> {
     let mut answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     // A shim that does not answer keeps a run from ending; a start would find its lock held.
     if let (Answer::Refused(Refusal::ShimMute), Some(done)) = (&answer, ending(ask)) {

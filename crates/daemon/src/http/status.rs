@@ -1,9 +1,10 @@
 //! The daemon's own status.
 
-use super::Context;
-use super::answer::{Answered, Failure, Said};
-use crate::engine::Command;
-use crate::engine::input::{Agents, Input};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
+use super::extract::JsonBody;
+use crate::engine::EngineCommand;
+use crate::engine::input::{AgentsOnDown, LoopInput};
 use crate::memory::capabilities;
 use crate::show;
 use axum::Json;
@@ -18,20 +19,20 @@ use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
 
 /// A sign of life from the loop, even before recovery has looked at every session.
-pub(crate) async fn ping(context: Context) -> Answered<Ping> {
+pub(crate) async fn ping(context: HttpContext) -> Answered<Ping> {
     let (reply, receiver) = oneshot::channel();
-    context.handle.tell(Input::Ping { reply });
+    context.handle.tell(LoopInput::Ping { reply });
     Ok(Json(context.handle.answer(receiver).await?))
 }
 
-pub(crate) async fn status(context: Context) -> Answered<Status> {
+pub(crate) async fn status(context: HttpContext) -> Answered<Status> {
     let disk = context.disk.used(Instant::now()).await;
     let abilities = abilities(&context).await?;
     Ok(Json(context.handle.view(move |view| show::status::status(view, disk, abilities)).await?))
 }
 
 /// What this machine lets us do, tried once: the attempt affects nothing that runs.
-async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure> {
+async fn abilities(context: &HttpContext) -> Result<BTreeMap<String, Value>, ApiError> {
     static TRIED: OnceCell<BTreeMap<String, Value>> = OnceCell::const_new();
     let without = context.handle.view(|view| view.without()).await?;
     let all = TRIED.get_or_init(|| async move {
@@ -40,18 +41,24 @@ async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure
     Ok(all.await.clone())
 }
 
-pub(crate) async fn down(context: Context, Said(down): Said<request::Down>) -> Answered<WentDown> {
-    let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
+pub(crate) async fn down(
+    context: HttpContext,
+    JsonBody(down): JsonBody<request::Down>,
+) -> Answered<WentDown> {
+    let agents = if down.keep { AgentsOnDown::Kept } else { AgentsOnDown::Stopped };
     let (sender, receiver) = oneshot::channel();
-    context.handle.tell(Input::Down { agents, by: context.handle.by(), reply: Some(sender) });
+    context.handle.tell(LoopInput::Down { agents, by: context.handle.by(), reply: Some(sender) });
     let left = context.handle.answer(receiver).await?;
     Ok(Json(WentDown { left }))
 }
 
 /// Copies the database while it is in use.
-pub(crate) async fn backup(context: Context, Said(copy): Said<request::Backup>) -> Answered<Backup> {
+pub(crate) async fn backup(
+    context: HttpContext,
+    JsonBody(copy): JsonBody<request::Backup>,
+) -> Answered<Backup> {
     if !copy.path.is_absolute() {
-        return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
+        return Err(ApiError::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
     }
     let (path, values) = (copy.path.clone(), context.values.clone());
     let (store, database) = (context.handle.view(|view| view.readable()).await?, context.database.clone());
@@ -93,7 +100,7 @@ fn not_copied(error: &BackupError) -> ErrorBody {
 }
 
 /// A verb wrote a record: it becomes an event before this returns.
-pub(crate) async fn audit(context: Context) -> Answered<Value> {
-    context.handle.order(|done| Command::TakeAudit { done }).await?;
+pub(crate) async fn audit(context: HttpContext) -> Answered<Value> {
+    context.handle.order(|done| EngineCommand::TakeAudit { done }).await?;
     Ok(Json(json!({})))
 }

@@ -1,8 +1,9 @@
 //! Usage, and the accounts it is charged to.
 
-use super::Context;
-use super::answer::{Answered, Asked, Failure, Said};
-use crate::engine::{Command, View};
+use super::HttpContext;
+use super::api_error::{Answered, ApiError};
+use super::extract::{JsonBody, UrlQuery};
+use crate::engine::{EngineCommand, EngineView};
 use crate::show::usage as show;
 use axum::Json;
 use pinfold_api::object::{Account, UsageSum};
@@ -14,7 +15,7 @@ use pinfold_core::Wall;
 use pinfold_store::{UsageBy, UsageQuery};
 use tokio::sync::oneshot;
 
-pub(crate) async fn usage(context: Context, Asked(asked): Asked<Usage>) -> Answered<Vec<UsageSum>> {
+pub(crate) async fn usage(context: HttpContext, UrlQuery(asked): UrlQuery<Usage>) -> Answered<Vec<UsageSum>> {
     let by = match asked.by.as_deref().unwrap_or("session").into() {
         Word::Session => UsageBy::Session,
         Word::Account => UsageBy::Account,
@@ -22,7 +23,7 @@ pub(crate) async fn usage(context: Context, Asked(asked): Asked<Usage>) -> Answe
         Word::Day => UsageBy::Quarter,
         Word::Other(word) => {
             let message = format!("`{word}` is not one of {}", Word::WORDS.join(", "));
-            return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message)));
+            return Err(ApiError::bad_value(ErrorBody::new(ErrorKind::Usage, message)));
         }
     };
     let query = UsageQuery { by, since: asked.since_ms.map(Wall) };
@@ -31,15 +32,18 @@ pub(crate) async fn usage(context: Context, Asked(asked): Asked<Usage>) -> Answe
     Ok(Json(show::sums(by, sums, &names)))
 }
 
-pub(crate) async fn accounts(context: Context) -> Answered<Vec<Account>> {
+pub(crate) async fn accounts(context: HttpContext) -> Answered<Vec<Account>> {
     Ok(Json(context.handle.view(show::accounts).await?))
 }
 
-pub(crate) async fn resume(context: Context, Said(asked): Said<ResumeAccount>) -> Answered<Account> {
+pub(crate) async fn resume(
+    context: HttpContext,
+    JsonBody(asked): JsonBody<ResumeAccount>,
+) -> Answered<Account> {
     let account = asked.account;
     find(&context, &account).await?;
     let (reply, resumed) = oneshot::channel();
-    context.handle.command(Command::ResumeAccount { account: account.clone(), reply });
+    context.handle.command(EngineCommand::ResumeAccount { account: account.clone(), reply });
     if !context.handle.answer(resumed).await? {
         let message = format!("account `{account}` is not held");
         return Err(ErrorBody::new(ErrorKind::Busy, message).into());
@@ -47,9 +51,10 @@ pub(crate) async fn resume(context: Context, Said(asked): Said<ResumeAccount>) -
     Ok(Json(find(&context, &account).await?))
 }
 
-async fn find(context: &Context, account: &str) -> Result<Account, Failure> {
+async fn find(context: &HttpContext, account: &str) -> Result<Account, ApiError> {
     let wanted = account.to_owned();
-    let known = move |view: View<'_>| show::accounts(view).into_iter().find(|one| one.account == wanted);
+    let known =
+        move |view: EngineView<'_>| show::accounts(view).into_iter().find(|one| one.account == wanted);
     let found = context.handle.view(known).await?;
     let none = || ErrorBody::new(ErrorKind::NotFound, format!("there is no account `{account}`"));
     found.ok_or_else(|| none().hint("`pinfold accounts` lists those that sessions use").into())

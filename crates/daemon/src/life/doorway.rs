@@ -5,7 +5,7 @@
 //! belongs to a daemon of another home, the socket is in the home.
 
 use crate::define::home::Home;
-use crate::engine::input::{Handle, Input};
+use crate::engine::input::{Handle, LoopInput};
 use crate::life::StartError;
 use crate::life::only::Only;
 use crate::life::socket_link::Short;
@@ -123,7 +123,7 @@ impl Doorway {
                 *self = doorway;
                 _ = listeners.send(listener);
                 let (runtime, socket) = (self.home.runtime.clone(), self.alias.clone());
-                handle.tell(Input::Moved { runtime, socket });
+                handle.tell(LoopInput::Moved { runtime, socket });
                 false
             }
             Err(error) if !missed => {

@@ -10,9 +10,9 @@ use crate::crash;
 use crate::define::account;
 use crate::define::config::Config;
 use crate::define::home::Home;
-use crate::engine::input::{Agents, Handle, Input};
-use crate::engine::{Engine, Fault, Limits, Parts};
-use crate::http::{Configured, Context, Holds, router};
+use crate::engine::input::{AgentsOnDown, Handle, LoopInput};
+use crate::engine::{Engine, EngineFault, Parts, ResourceLimits};
+use crate::http::{Configured, Holds, HttpContext, router};
 use crate::indexing::{Indexer, Indexing};
 use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
@@ -40,7 +40,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// The options of a daemon.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DaemonOptions {
     /// The paths of the home.
     pub home: Home,
     /// The shim program, with the arguments that make it one.
@@ -96,11 +96,11 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-impl From<Fault> for StartError {
-    fn from(fault: Fault) -> Self {
+impl From<EngineFault> for StartError {
+    fn from(fault: EngineFault) -> Self {
         match fault {
-            Fault::Commit(error) => StartError::Commit(error),
-            Fault::System(error) => StartError::System(error),
+            EngineFault::Commit(error) => StartError::Commit(error),
+            EngineFault::System(error) => StartError::System(error),
         }
     }
 }
@@ -109,7 +109,7 @@ impl From<Fault> for StartError {
 ///
 /// # Errors
 /// Another daemon has the home, or something that it needs cannot be used.
-pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
+pub fn run(options: DaemonOptions, up: impl FnOnce()) -> Result<(), StartError> {
     let state = options.home.state.clone();
     // It may be a link of its user.
     private::way(&state)
@@ -118,7 +118,7 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let only = Arc::new(Only::take(&options.home)?);
     crate::log::begin(options.log.clone());
     crash::point("daemon.alone");
-    let limits = Limits { open_files: raise_open_files(), core: leave_no_core() };
+    let limits = ResourceLimits { open_files: raise_open_files(), core: leave_no_core() };
     pinfold_kernel::allocator::keep_little();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
@@ -151,9 +151,9 @@ pub(crate) fn leave_no_core() -> Option<(u64, u64)> {
 
 /// Runs until the end; the caller closes what is left of the store, once there is no reader.
 async fn live(
-    options: Options,
+    options: DaemonOptions,
     only: Arc<Only>,
-    limits: Limits,
+    limits: ResourceLimits,
     up: impl FnOnce(),
     left: &mut Option<Store>,
 ) -> Result<(), StartError> {
@@ -170,7 +170,7 @@ async fn live(
     let (opens, door) = watch::channel(None);
     let served = tokio::spawn(crate::http::serve(later, door, handle.clone()));
     let kept = tokio::spawn(doorway.keep(only, listeners, handle.clone()));
-    let begun = begin(Options { home, ..options }, config, limits, handle.clone()).await;
+    let begun = begin(DaemonOptions { home, ..options }, config, limits, handle.clone()).await;
     let ended = match begun {
         Ok((engine, reader)) => {
             let indexer = Indexer::begin(&engine.store, engine.home.search_index());
@@ -184,7 +184,7 @@ async fn live(
             let _growth = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
             up();
             info!("daemon {} of {} is up", std::process::id(), engine.home.state.display());
-            let look = open_store::Look::begin(&engine.store, &handle);
+            let look = open_store::StoreCheck::begin(&engine.store, &handle);
             let (ended, store) = engine.run(inputs).await;
             *left = Some(store);
             drop((look, indexer));
@@ -204,9 +204,9 @@ async fn live(
 /// Loads what is stored and looks at what exists. Requests that arrive meanwhile are told that the start is
 /// under way.
 async fn begin(
-    options: Options,
+    options: DaemonOptions,
     config: Config,
-    limits: Limits,
+    limits: ResourceLimits,
     handle: Handle,
 ) -> Result<(Engine, Reader), StartError> {
     let home = options.home;
@@ -220,7 +220,7 @@ async fn begin(
     };
     let folders = Folders::open(&home)?;
     let told = handle.clone();
-    folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
+    folders.audit_to(&home.audit(), move || told.tell(LoopInput::Audited));
     let generation = open_store::next_generation(&home, opened, meta.generation);
     let own = Rc::new(store.reader()?);
     let parts = Parts {
@@ -243,7 +243,7 @@ async fn begin(
     announce(&engine, &boot.unwrap_or_default())?;
     open_store::watch(&engine, &handle);
     crash::point("daemon.announced");
-    engine.accounts.key = account::Key::of_home(&engine.home.account_key());
+    engine.accounts.key = account::HashKey::of_home(&engine.home.account_key());
     engine.load(&reader)?;
     engine.settle_given()?;
     engine.stop_as_noted();
@@ -287,8 +287,8 @@ fn context(
     handle: &Handle,
     indexing: Arc<Indexing>,
     configured: Configured,
-) -> Context {
-    Context {
+) -> HttpContext {
+    HttpContext {
         handle: handle.clone(),
         database: Arc::new(Mutex::new(reader)),
         last_event: engine.last_event.subscribe(),
@@ -316,13 +316,13 @@ async fn end_by_signal(handle: Handle) {
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
-    handle.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
+    handle.tell(LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None });
 }
 
 /// SIGHUP reads the configuration again.
 async fn reload_by_signal(handle: Handle) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
-        handle.tell(Input::Reload);
+        handle.tell(LoopInput::Reload);
     }
 }

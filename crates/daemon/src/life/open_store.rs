@@ -3,7 +3,7 @@
 use crate::crash;
 use crate::define::home::Home;
 use crate::engine::Engine;
-use crate::engine::input::{Handle, Input};
+use crate::engine::input::{Handle, LoopInput};
 use crate::life::StartError;
 use pinfold_core::EventKind;
 use pinfold_shim::client::Link;
@@ -67,11 +67,11 @@ fn highest_seen(sockets: &Path) -> u64 {
 /// Tells the loop what keeps the store from being written, and logs what opening it did.
 pub(crate) fn watch(engine: &Engine, handle: &Handle) {
     let told = handle.clone();
-    engine.store.on_trouble(move |trouble| told.tell(Input::Trouble(trouble.clone())));
+    engine.store.on_trouble(move |trouble| told.tell(LoopInput::Trouble(trouble.clone())));
     // Troubles of its first batch came before there was a listener.
     let met = engine.store.trouble();
     if met != Trouble::None {
-        handle.tell(Input::Trouble(met));
+        handle.tell(LoopInput::Trouble(met));
     }
     if engine.store.opened().witnessed {
         let why = "the database has no note of how far it was: from here on there is one";
@@ -80,14 +80,14 @@ pub(crate) fn watch(engine: &Engine, handle: &Handle) {
 }
 
 /// A check of the whole store that runs beside the daemon, and ends with it.
-pub(crate) struct Look {
+pub(crate) struct StoreCheck {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Look {
+impl StoreCheck {
     /// Starts the check; tells the loop what is wrong.
-    pub(crate) fn begin(store: &Store, handle: &Handle) -> Look {
+    pub(crate) fn begin(store: &Store, handle: &Handle) -> StoreCheck {
         let stop = Arc::<AtomicBool>::default();
         let (pace, handle) = (Pace::beside(Arc::clone(&stop)), handle.clone());
         // If it cannot be started, every row is still checked when it is read.
@@ -95,15 +95,15 @@ impl Look {
             let look = move || {
                 let findings =
                     reader.check(&pace).unwrap_or_else(|error| vec![crate::error_chain::chain(&error)]);
-                handle.tell(Input::Checked(findings));
+                handle.tell(LoopInput::Checked(findings));
             };
             std::thread::Builder::new().name("check".into()).spawn(look).ok()
         });
-        Look { stop, thread }
+        StoreCheck { stop, thread }
     }
 }
 
-impl Drop for Look {
+impl Drop for StoreCheck {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         // It reads the store, which can be closed only when there is no reader.

@@ -9,8 +9,8 @@ mod answers;
 
 use crate::clock;
 use crate::define::config::Retention;
-use crate::engine::Command;
-use crate::http::Context;
+use crate::engine::EngineCommand;
+use crate::http::HttpContext;
 use pinfold_api::ErrorBody;
 use pinfold_core::{EventKind, Wall};
 use pinfold_shim::tape::Position;
@@ -33,7 +33,7 @@ const UNUSED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const MOST_SWEPT: usize = 1000;
 
 /// Prunes as long as the daemon lives.
-pub(crate) async fn keep(context: Context) {
+pub(crate) async fn keep(context: HttpContext) {
     loop {
         let begun = Instant::now();
         forget_rows(&context).await;
@@ -53,7 +53,7 @@ pub(crate) async fn keep(context: Context) {
 }
 
 /// Prunes whenever much has happened, until the daemon ends. While nothing happens it is not woken.
-async fn keep_small(context: &Context) {
+async fn keep_small(context: &HttpContext) {
     let mut newest = context.last_event.clone();
     let mut forgotten = *newest.borrow_and_update();
     while newest.changed().await.is_ok() {
@@ -66,7 +66,7 @@ async fn keep_small(context: &Context) {
     }
 }
 
-async fn forget_rows(context: &Context) {
+async fn forget_rows(context: &HttpContext) {
     if let Err(error) = pass(context).await {
         warn!("what is old was not forgotten: {}", error.message);
     }
@@ -74,7 +74,7 @@ async fn forget_rows(context: &Context) {
 
 /// Removes output files of sessions without a run that were not written to for as long as runs are kept. The
 /// newest of each session stays: it shows where the next one continues.
-async fn sweep_output(context: &Context) -> Result<(), ErrorBody> {
+async fn sweep_output(context: &HttpContext) -> Result<(), ErrorBody> {
     let (retention, sessions) = context.handle.view(|view| (view.retention(), view.resting_output())).await?;
     let Some(before) = limits(retention, clock::wall()).runs else { return Ok(()) };
     let gone = context.read(move |reader| {
@@ -95,7 +95,7 @@ async fn sweep_output(context: &Context) -> Result<(), ErrorBody> {
 }
 
 /// Removes files of long answers that belong to no message.
-async fn sweep_answers(context: &Context) -> Result<(), ErrorBody> {
+async fn sweep_answers(context: &HttpContext) -> Result<(), ErrorBody> {
     let sessions = context.handle.view(|view| view.sessions_folder()).await?;
     let gone = context.read(move |reader| answers::sweep(&sessions, &**reader, SystemTime::now())).await?;
     if gone > 0 {
@@ -105,7 +105,7 @@ async fn sweep_answers(context: &Context) -> Result<(), ErrorBody> {
 }
 
 /// Removes lock files of keys that are no longer used.
-async fn sweep_locks(context: &Context) {
+async fn sweep_locks(context: &HttpContext) {
     let folders = context.folders.clone();
     let swept = tokio::task::spawn_blocking(move || folders.sweep(UNUSED, MOST_SWEPT)).await;
     match swept {
@@ -117,7 +117,7 @@ async fn sweep_locks(context: &Context) {
     }
 }
 
-async fn pass(context: &Context) -> Result<(), ErrorBody> {
+async fn pass(context: &HttpContext) -> Result<(), ErrorBody> {
     let retention = context.handle.view(|view| view.retention()).await?;
     let swept = sweep(context, limits(retention, clock::wall())).await;
     tell(context, retention, clock::wall()).await.and(swept)
@@ -137,7 +137,7 @@ fn limits(retention: Retention, now: Wall) -> Limits {
     }
 }
 
-async fn sweep(context: &Context, limits: Limits) -> Result<(), ErrorBody> {
+async fn sweep(context: &HttpContext, limits: Limits) -> Result<(), ErrorBody> {
     let mut sweep = Sweep::new(limits);
     loop {
         let plan = move |reader: &pinfold_store::Reader| {
@@ -156,15 +156,15 @@ async fn sweep(context: &Context, limits: Limits) -> Result<(), ErrorBody> {
     }
 }
 
-async fn commit(context: &Context, batch: Batch) -> Result<Option<Committed>, ErrorBody> {
-    let outcome = context.handle.order(|done| Command::Prune { batch, done }).await?;
+async fn commit(context: &HttpContext, batch: Batch) -> Result<Option<Committed>, ErrorBody> {
+    let outcome = context.handle.order(|done| EngineCommand::Prune { batch, done }).await?;
     let told = outcome.inspect_err(|error| warn!("what is old could not be forgotten: {error}"));
     Ok(told.ok())
 }
 
 /// Reports what was deleted, once a day. The count is in the database: what one daemon did not report, the
 /// next one does.
-async fn tell(context: &Context, retention: Retention, now: Wall) -> Result<(), ErrorBody> {
+async fn tell(context: &HttpContext, retention: Retention, now: Wall) -> Result<(), ErrorBody> {
     let untold = context.read(|reader| reader.untold()).await?;
     if !is_due(untold, now) {
         return Ok(());

@@ -4,7 +4,7 @@
 //! Files that are read again and again stay open, and share one buffer: a reading costs about 10 µs.
 
 use super::Without;
-use super::fold::Fold;
+use super::membership::GroupMembership;
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_kernel::cgroup::{self, Hierarchy};
 use pinfold_kernel::proc::memory;
@@ -32,7 +32,7 @@ pub struct Subject {
 
 /// One reading of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Read {
+pub struct MeterReading {
     /// How much memory it uses.
     pub reading: Reading,
     /// How it was measured.
@@ -51,14 +51,14 @@ pub struct Meter {
     /// Its control group, which lists its processes.
     group: Option<PathBuf>,
     /// Whether all of the run is in the group that is read.
-    fold: Fold,
+    membership: GroupMembership,
     /// The status files of its processes, by pid.
     open: Vec<(u32, OwnedFd)>,
 }
 
 /// Buffers that every reading needs for a moment: one set for all runs.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct MeterBuffers {
     buffer: Vec<u8>,
     pids: Vec<u32>,
     path: String,
@@ -74,16 +74,16 @@ impl Meter {
         let memory = memory.or_else(of_second).filter(|_| !without.memory_cgroup);
         let counters = memory.as_ref().and_then(|(_, group)| open(&group.join("memory.stat")));
         let read = if counters.is_some() { memory } else { of_second() };
-        let fold = Fold::new(subject.shim, read);
-        Meter { subject, without, counters, group: second, fold, open: Vec::new() }
+        let membership = GroupMembership::new(subject.shim, read);
+        Meter { subject, without, counters, group: second, membership, open: Vec::new() }
     }
 
     /// Reads it, as cheaply as possible.
-    pub fn read(&mut self, scratch: &mut Scratch) -> Read {
-        self.fold.look();
+    pub fn read(&mut self, scratch: &mut MeterBuffers) -> MeterReading {
+        self.membership.look();
         let counted = self.counted(scratch);
         match counted {
-            Some(counted) if !self.fold.left => counted,
+            Some(counted) if !self.membership.left => counted,
             Some(_) | None => {
                 self.list(scratch);
                 larger(counted, self.sum(scratch))
@@ -92,17 +92,17 @@ impl Meter {
     }
 
     /// What its control group counts.
-    fn counted(&self, scratch: &mut Scratch) -> Option<Read> {
+    fn counted(&self, scratch: &mut MeterBuffers) -> Option<MeterReading> {
         let bytes = read(self.counters.as_ref()?, &mut scratch.buffer).ok()?;
         let text = text(bytes);
         let reading = Reading::Bytes(memory::of_group(&text)?);
-        Some(Read { reading, source: Source::Cgroup, swap: swapped(&text) })
+        Some(MeterReading { reading, source: Source::Cgroup, swap: swapped(&text) })
     }
 
     /// Reads it exactly: the proportional shares that its processes have of their memory. Takes milliseconds.
     ///
     /// If some process may not be read, the others still show whether they alone exceed a limit.
-    pub fn confirm(&mut self, limit: u64, scratch: &mut Scratch) -> Read {
+    pub fn confirm(&mut self, limit: u64, scratch: &mut MeterBuffers) -> MeterReading {
         self.list(scratch);
         let pids = std::mem::take(&mut scratch.pids);
         let (mut sum, mut unreadable) = (0_u64, false);
@@ -114,10 +114,10 @@ impl Meter {
         }
         scratch.pids = pids;
         let reading = if unreadable && sum < limit { Reading::Unknown } else { Reading::Bytes(sum) };
-        Read { reading, source: Source::Shares, swap: 0 }
+        MeterReading { reading, source: Source::Shares, swap: 0 }
     }
 
-    fn share(&self, pid: u32, scratch: &mut Scratch) -> Reading {
+    fn share(&self, pid: u32, scratch: &mut MeterBuffers) -> Reading {
         if self.without.smaps_rollup {
             return Reading::Unknown;
         }
@@ -131,13 +131,13 @@ impl Meter {
     }
 
     /// Lists the processes of the run.
-    fn list(&self, scratch: &mut Scratch) {
+    fn list(&self, scratch: &mut MeterBuffers) {
         scratch.pids.clear();
         if let Some(group) = &self.group {
             list_group(group, &mut scratch.buffer, &mut scratch.pids, DEEPEST);
         }
         match self.subject.shim {
-            Some(_) if self.group.is_some() && !self.fold.left => {}
+            Some(_) if self.group.is_some() && !self.membership.left => {}
             Some(shim) => scratch.pids.extend(pinfold_kernel::proc::tree::descendants(shim)),
             None => {
                 scratch.pids.push(self.subject.agent);
@@ -148,7 +148,7 @@ impl Meter {
         scratch.pids.dedup();
     }
 
-    fn sum(&mut self, scratch: &mut Scratch) -> Read {
+    fn sum(&mut self, scratch: &mut MeterBuffers) -> MeterReading {
         let pids = std::mem::take(&mut scratch.pids);
         self.open.retain(|(pid, _)| pids.binary_search(pid).is_ok());
         let (mut sum, mut swap) = (Reading::Bytes(0), 0_u64);
@@ -161,11 +161,11 @@ impl Meter {
             };
         }
         scratch.pids = pids;
-        Read { reading: sum, source: Source::Sum, swap }
+        MeterReading { reading: sum, source: Source::Sum, swap }
     }
 
     /// The memory and the swap of one process. A process that has ended has none.
-    fn one(&mut self, pid: u32, scratch: &mut Scratch) -> (Reading, u64) {
+    fn one(&mut self, pid: u32, scratch: &mut MeterBuffers) -> (Reading, u64) {
         if let Ok(index) = self.open.binary_search_by_key(&pid, |(pid, _)| *pid) {
             if let Ok(bytes) = read(&self.open[index].1, &mut scratch.buffer) {
                 return both(bytes);
@@ -192,7 +192,7 @@ impl Meter {
 }
 
 /// The larger of what a group counts and what the processes have; an unknown value is not larger.
-fn larger(counted: Option<Read>, sum: Read) -> Read {
+fn larger(counted: Option<MeterReading>, sum: MeterReading) -> MeterReading {
     match (counted.map(|counted| (counted, counted.reading)), sum.reading) {
         (Some((counted, Reading::Bytes(group))), Reading::Bytes(tree)) if group >= tree => counted,
         (Some((counted, _)), Reading::Unknown) => counted,
@@ -290,7 +290,7 @@ mod tests {
     fn a_process_and_its_children_are_read_and_the_dead_have_nothing() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let subject = Subject { agent: std::process::id(), shim: None };
-        let (mut meter, mut scratch) = (Meter::new(subject, Without::default()), Scratch::default());
+        let (mut meter, mut scratch) = (Meter::new(subject, Without::default()), MeterBuffers::default());
         let read = meter.read(&mut scratch);
         assert!(matches!(read.reading, Reading::Bytes(bytes) if bytes > 100_000), "{read:?}");
         assert!(scratch.pids.contains(&child.id()), "{:?}", scratch.pids);
@@ -315,14 +315,14 @@ mod tests {
     fn without_shares_nothing_is_confirmed() {
         let subject = Subject { agent: std::process::id(), shim: None };
         let mut meter = Meter::new(subject, Without { smaps_rollup: true, ..Without::default() });
-        let mut scratch = Scratch::default();
+        let mut scratch = MeterBuffers::default();
         assert_eq!(meter.confirm(u64::MAX, &mut scratch).reading, Reading::Unknown);
     }
 
     #[test]
     fn a_second_reading_uses_the_files_of_the_first() {
         let subject = Subject { agent: std::process::id(), shim: None };
-        let (mut meter, mut scratch) = (Meter::new(subject, Without::default()), Scratch::default());
+        let (mut meter, mut scratch) = (Meter::new(subject, Without::default()), MeterBuffers::default());
         meter.read(&mut scratch);
         let open: Vec<u32> = meter.open.iter().map(|(pid, _)| *pid).collect();
         assert!(open.contains(&std::process::id()));

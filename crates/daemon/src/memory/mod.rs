@@ -6,13 +6,13 @@
 //! [`Without::contain`], so that they get a group of their own that counts memory, if the machine allows it:
 //!
 //! ```
-//! use pinfold_daemon::memory::{Subject, Watch, Watcher, Without};
+//! use pinfold_daemon::memory::{RunWatch, Subject, Watcher, Without};
 //! use std::time::Duration;
 //!
 //! let (sender, readings) = std::sync::mpsc::channel();
 //! let watcher = Watcher::new(Without::default(), move |run: u64, read| _ = sender.send((run, read)));
 //! let subject = Subject { agent: std::process::id(), shim: None };
-//! watcher.watch(1, Watch { subject, limit: 1 << 30, sample: Duration::from_millis(100) });
+//! watcher.watch(1, RunWatch { subject, limit: 1 << 30, sample: Duration::from_millis(100) });
 //! let (run, read) = readings.recv().unwrap();
 //! assert_eq!(run, 1);
 //! assert!(matches!(read.reading, pinfold_core::rules::memory::Reading::Bytes(bytes) if bytes > 0));
@@ -21,7 +21,7 @@
 mod capabilities;
 mod ceiling;
 mod disabled;
-mod fold;
+mod membership;
 mod meter;
 mod pace;
 mod watcher;
@@ -29,5 +29,5 @@ mod watcher;
 pub use capabilities::capabilities;
 pub use ceiling::ceiling;
 pub use disabled::Without;
-pub use meter::{Meter, Read, Scratch, Subject};
-pub use watcher::{Watch, Watcher};
+pub use meter::{Meter, MeterBuffers, MeterReading, Subject};
+pub use watcher::{RunWatch, Watcher};

@@ -27,14 +27,14 @@ impl Load {
 
 /// By how much the intervals between readings are stretched.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stretch {
+pub(super) struct PaceStretch {
     near: f64,
     far: f64,
 }
 
-impl Stretch {
+impl PaceStretch {
     /// Runs near their limit are read as often as wanted while the budget allows it; the others get the rest.
-    pub(super) fn of(loads: impl Iterator<Item = Load>) -> Stretch {
+    pub(super) fn of(loads: impl Iterator<Item = Load>) -> PaceStretch {
         let (mut near, mut far) = (0.0, 0.0);
         for load in loads {
             *(if load.near { &mut near } else { &mut far }) += load.share();
@@ -42,7 +42,7 @@ impl Stretch {
         let near_stretch = (near / BUDGET).max(1.0);
         // Runs near the limit leave at least a part of the budget: otherwise the others would never be read.
         let left = (BUDGET - near).max(BUDGET / 4.0);
-        Stretch { near: near_stretch, far: (far / left).max(near_stretch) }
+        PaceStretch { near: near_stretch, far: (far / left).max(near_stretch) }
     }
 
     /// The time until a run is read again.
@@ -64,45 +64,45 @@ mod tests {
     }
 
     fn cost_of(loads: &[Load]) -> f64 {
-        let stretch = Stretch::of(loads.iter().copied());
+        let stretch = PaceStretch::of(loads.iter().copied());
         loads.iter().map(|load| load.cost.as_secs_f64() / stretch.interval(*load).as_secs_f64()).sum()
     }
 
     #[test]
     fn few_runs_are_read_as_often_as_wanted() {
         let loads = [load(20, false); 100];
-        assert_eq!(Stretch::of(loads.into_iter()).interval(loads[0]), SAMPLE);
+        assert_eq!(PaceStretch::of(loads.into_iter()).interval(loads[0]), SAMPLE);
     }
 
     #[test]
     fn many_runs_stay_within_the_budget_and_are_read_every_20_s_at_the_least() {
         let loads = vec![load(20, false); 400];
         assert!(cost_of(&loads) <= BUDGET * 1.001, "{}", cost_of(&loads));
-        assert_eq!(Stretch::of(loads.iter().copied()).interval(loads[0]), Duration::from_secs(16));
+        assert_eq!(PaceStretch::of(loads.iter().copied()).interval(loads[0]), Duration::from_secs(16));
         let loads = vec![load(20, false); 10_000];
-        assert_eq!(Stretch::of(loads.iter().copied()).interval(loads[0]), LONGEST);
+        assert_eq!(PaceStretch::of(loads.iter().copied()).interval(loads[0]), LONGEST);
     }
 
     #[test]
     fn runs_near_their_limit_are_stretched_last() {
         let mut loads = vec![load(20, false); 400];
         loads.extend([load(20, true); 50]);
-        let stretch = Stretch::of(loads.iter().copied());
+        let stretch = PaceStretch::of(loads.iter().copied());
         assert_eq!(stretch.interval(loads[400]), SAMPLE);
         assert!(stretch.interval(loads[0]) > Duration::from_secs(19));
         let all_near = [load(20, true); 250];
-        assert_eq!(Stretch::of(all_near.into_iter()).interval(all_near[0]), Duration::from_secs(10));
+        assert_eq!(PaceStretch::of(all_near.into_iter()).interval(all_near[0]), Duration::from_secs(10));
     }
 
     #[test]
     fn one_that_is_dear_to_read_is_read_rarely() {
         let loads = [load(20_000, true)];
-        assert_eq!(Stretch::of(loads.into_iter()).interval(loads[0]), LONGEST);
+        assert_eq!(PaceStretch::of(loads.into_iter()).interval(loads[0]), LONGEST);
     }
 
     #[test]
     fn a_sample_longer_than_20_s_is_kept() {
         let slow = Load { sample: Duration::from_secs(60), ..load(20, false) };
-        assert_eq!(Stretch::of([slow].into_iter()).interval(slow), Duration::from_secs(60));
+        assert_eq!(PaceStretch::of([slow].into_iter()).interval(slow), Duration::from_secs(60));
     }
 }

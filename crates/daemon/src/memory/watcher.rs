@@ -1,8 +1,8 @@
 //! The thread that reads: each run when it is due, many at one wake-up; reports only what is new.
 
 use super::Without;
-use super::meter::{Meter, Read, Scratch, Subject};
-use super::pace::{Load, Stretch};
+use super::meter::{Meter, MeterBuffers, MeterReading, Subject};
+use super::pace::{Load, PaceStretch};
 use pinfold_core::rules::memory::Reading;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,7 +11,7 @@ use tracing::warn;
 
 /// A run to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watch {
+pub struct RunWatch {
     /// Its processes.
     pub subject: Subject,
     /// Its limit in bytes: the closer it comes, the sooner it is read again.
@@ -28,16 +28,16 @@ pub struct Watcher<K> {
 }
 
 enum Order<K> {
-    Watch(K, Watch),
+    Watch(K, RunWatch),
     Confirm(K),
     Forget(K),
 }
 
 impl<K: Copy + Ord + Send + 'static> Watcher<K> {
     /// Makes a watcher that reports its readings through a function.
-    pub fn new(without: Without, tell: impl FnMut(K, Read) + Send + 'static) -> Watcher<K> {
+    pub fn new(without: Without, tell: impl FnMut(K, MeterReading) + Send + 'static) -> Watcher<K> {
         let (orders, taken) = channel();
-        let (runs, scratch, begun) = (BTreeMap::new(), Scratch::default(), Instant::now());
+        let (runs, scratch, begun) = (BTreeMap::new(), MeterBuffers::default(), Instant::now());
         let watching = Watching { without, tell, runs, scratch, begun, count: 0 };
         let thread = std::thread::Builder::new().name("memory".into());
         if let Err(error) = thread.spawn(move || watching.run(&taken)) {
@@ -47,7 +47,7 @@ impl<K: Copy + Ord + Send + 'static> Watcher<K> {
     }
 
     /// Begins to watch a run.
-    pub fn watch(&self, key: K, watch: Watch) {
+    pub fn watch(&self, key: K, watch: RunWatch) {
         self.order(Order::Watch(key, watch));
     }
 
@@ -70,14 +70,14 @@ struct Watching<K, F> {
     without: Without,
     tell: F,
     runs: BTreeMap<K, Watched>,
-    scratch: Scratch,
+    scratch: MeterBuffers,
     begun: Instant,
     count: u32,
 }
 
 struct Watched {
     meter: Meter,
-    watch: Watch,
+    watch: RunWatch,
     /// What a reading of it costs, as a running mean.
     cost: Duration,
     told: Option<Reading>,
@@ -101,7 +101,7 @@ impl Watched {
     }
 }
 
-impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
+impl<K: Copy + Ord, F: FnMut(K, MeterReading)> Watching<K, F> {
     fn run(mut self, orders: &Receiver<Order<K>>) {
         loop {
             let order = match self.runs.values().map(|run| run.due).min() {
@@ -118,7 +118,7 @@ impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
         }
     }
 
-    fn watch(&mut self, key: K, watch: Watch) {
+    fn watch(&mut self, key: K, watch: RunWatch) {
         let meter = Meter::new(watch.subject, self.without);
         let slot = slot(watch.sample);
         // Runs that begin together are not read together.
@@ -130,7 +130,7 @@ impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
 
     fn read_due(&mut self) {
         let now = Instant::now();
-        let stretch = Stretch::of(self.runs.values().map(Watched::load));
+        let stretch = PaceStretch::of(self.runs.values().map(Watched::load));
         let begun = self.begun;
         for (key, run) in self.runs.iter_mut().filter(|(_, run)| run.due <= now) {
             let before = processor_time();
@@ -198,10 +198,10 @@ mod tests {
     fn a_run_over_its_limit_is_told_each_time_and_one_below_it_only_when_it_changes() {
         let (sender, readings) = channel();
         let watcher = Watcher::new(Without::default(), move |key: u8, read| _ = sender.send((key, read)));
-        watcher.watch(1, Watch { subject: own(), limit: 1, sample: SAMPLE });
+        watcher.watch(1, RunWatch { subject: own(), limit: 1, sample: SAMPLE });
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let still = Subject { agent: child.id(), shim: None };
-        watcher.watch(2, Watch { subject: still, limit: u64::MAX, sample: SAMPLE });
+        watcher.watch(2, RunWatch { subject: still, limit: u64::MAX, sample: SAMPLE });
         let mut seen = [0, 0];
         while seen[0] < 10 {
             let (key, _) = readings.recv().unwrap();

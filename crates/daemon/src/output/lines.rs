@@ -12,15 +12,15 @@ const LONGEST: usize = 64 << 10;
 
 /// Lines that are not complete yet, for each run and stream.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct OutputLines {
     partial: BTreeMap<(RunNumber, u8), (Wall, Vec<u8>)>,
     runs: BTreeMap<RunNumber, String>,
     only: Option<RunNumber>,
 }
 
-impl Lines {
-    pub(crate) fn new(runs: BTreeMap<RunNumber, String>, only: Option<RunNumber>) -> Lines {
-        Lines { partial: BTreeMap::new(), runs, only }
+impl OutputLines {
+    pub(crate) fn new(runs: BTreeMap<RunNumber, String>, only: Option<RunNumber>) -> OutputLines {
+        OutputLines { partial: BTreeMap::new(), runs, only }
     }
 
     /// Sets the id of a run.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn lines_are_put_together_from_pieces_for_each_stream() {
-        let mut lines = Lines::new(BTreeMap::new(), None);
+        let mut lines = OutputLines::new(BTreeMap::new(), None);
         assert!(lines.push(&piece(Stream::Out, "hel")).is_empty());
         assert!(lines.push(&piece(Stream::Error, "oops")).is_empty());
         assert_eq!(texts(lines.push(&piece(Stream::Out, "lo\r\nwor"))), ["stdout:hello"]);
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn other_runs_are_left_out_and_gaps_are_said() {
-        let mut lines = Lines::new(BTreeMap::new(), Some(RunNumber(2)));
+        let mut lines = OutputLines::new(BTreeMap::new(), Some(RunNumber(2)));
         assert!(lines.push(&piece(Stream::Out, "x\n")).is_empty());
-        let mut lines = Lines::new(BTreeMap::new(), None);
+        let mut lines = OutputLines::new(BTreeMap::new(), None);
         let gap = Entry { lost: 7, ..piece(Stream::Out, "x\n") };
         assert_eq!(texts(lines.push(&gap)), ["note:[7 bytes of output are missing here]", "stdout:x"]);
     }

@@ -1,6 +1,6 @@
 //! The output of agents, as lines: of a pipe as they came, of a terminal as its screen showed them.
 
-use crate::output::lines::Lines;
+use crate::output::lines::OutputLines;
 use pinfold_api::object::LogLine;
 use pinfold_core::{RunNumber, Wall};
 use pinfold_shim::Size;
@@ -20,8 +20,8 @@ pub(crate) enum Sequences {
 }
 
 /// Assembles lines from the pieces in which agents print them.
-pub(crate) struct Printed {
-    pub(crate) lines: Lines,
+pub(crate) struct PrintedOutput {
+    pub(crate) lines: OutputLines,
     sequences: Sequences,
     /// The size for records that do not have one: logs of the previous version.
     usual: Option<Size>,
@@ -36,10 +36,10 @@ struct Screen {
     full_screen_said: bool,
 }
 
-impl Printed {
+impl PrintedOutput {
     /// `pty` says whether the session has a terminal of its own.
-    pub(crate) fn new(lines: Lines, sequences: Sequences, pty: bool) -> Printed {
-        Printed { lines, sequences, usual: pty.then(Size::default), screen: None }
+    pub(crate) fn new(lines: OutputLines, sequences: Sequences, pty: bool) -> PrintedOutput {
+        PrintedOutput { lines, sequences, usual: pty.then(Size::default), screen: None }
     }
 
     /// Whether a piece is shown as on a screen: then everything before it matters.
@@ -119,8 +119,8 @@ mod tests {
         Entry { position: Position(0), at: Wall(0), run, stream, bytes, terminal, lost: 0 }
     }
 
-    fn printed(sequences: Sequences, pty: bool) -> Printed {
-        Printed::new(Lines::new(BTreeMap::new(), None), sequences, pty)
+    fn printed(sequences: Sequences, pty: bool) -> PrintedOutput {
+        PrintedOutput::new(OutputLines::new(BTreeMap::new(), None), sequences, pty)
     }
 
     fn texts(lines: Vec<LogLine>) -> Vec<String> {

@@ -42,13 +42,13 @@ pub(crate) trait Clock {
 
 /// The machine's own clocks.
 pub(crate) struct MachineClock {
-    jitter: crate::clock::Clock,
+    jitter: crate::clock::NowSource,
     alarm: Arc<Alarm>,
 }
 
 impl MachineClock {
     pub(crate) fn new(alarm: Arc<Alarm>) -> MachineClock {
-        MachineClock { jitter: crate::clock::Clock::new(), alarm }
+        MachineClock { jitter: crate::clock::NowSource::new(), alarm }
     }
 }
 

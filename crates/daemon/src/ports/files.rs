@@ -2,8 +2,8 @@
 //! stops. A file system may block, so the loop itself never uses these.
 
 use super::Then;
-use super::stops::{Noted, Stops};
-use crate::define::before_start::{BeforeStart, Found};
+use super::stops::{NotedStop, Stops};
+use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::config::{self, Config, LoadError};
 use crate::define::values::Values;
 use pinfold_core::life::HolderSeen;
@@ -33,7 +33,7 @@ pub(crate) trait Files: Send + Sync {
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>);
 
     /// Checks what a vendor has of a session, before a run of it.
-    fn look_for(&self, before: BeforeStart, then: Then<Found>);
+    fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>);
 
     /// Finds the process that has the vendor's own lock at this path; `resource` is its name for people.
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>);
@@ -45,11 +45,11 @@ pub(crate) trait Files: Send + Sync {
 
     /// Reads the stops that an earlier daemon left, and makes the file if there is none. Blocks, so it runs
     /// before the loop begins.
-    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>>;
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<NotedStop>>;
 
     /// Notes a stop; it is on disk when `then` is called. Stops are noted and settled in the order of the
     /// calls.
-    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>);
+    fn note_stop(&self, noted: NotedStop, then: Then<io::Result<()>>);
 
     /// The stop noted of a session is now recorded, or no longer counts.
     fn settle_stop(&self, session: SessionId);
@@ -111,7 +111,7 @@ impl Files for DiskFiles {
         tokio::task::spawn_blocking(move || then(config::load(&file)));
     }
 
-    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+    fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>) {
         tokio::task::spawn_blocking(move || then(before.look()));
     }
 
@@ -124,7 +124,7 @@ impl Files for DiskFiles {
     }
 
     /// One thread has the file as long as the daemon lives: no line is ever written by two.
-    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<NotedStop>> {
         let mut stops = Stops::open(file)?;
         let left = stops.all();
         let (orders, taken) = channel::<Order>();
@@ -135,7 +135,7 @@ impl Files for DiskFiles {
         Ok(left)
     }
 
-    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+    fn note_stop(&self, noted: NotedStop, then: Then<io::Result<()>>) {
         let orders = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
         match &*orders {
             Some(orders) => _ = orders.send(Box::new(move |stops| then(stops.note(noted)))),

@@ -6,7 +6,7 @@
 
 use super::async_fd;
 use super::memory::Watched;
-use crate::define::id_files::{IdFiles, Reading};
+use crate::define::id_files::{IdFileReading, IdFiles};
 use crate::define::preset::IdFile;
 use rustix::fs::inotify::{self, CreateFlags, Event, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -168,18 +168,18 @@ impl Watcher {
         }
     }
 
-    fn take(&mut self, run: Watched, reading: io::Result<(u32, Reading)>) {
+    fn take(&mut self, run: Watched, reading: io::Result<(u32, IdFileReading)>) {
         let Some(entry) = self.runs.get_mut(&run) else { return };
         let (pid, reading) = reading.unwrap_or_else(|error| {
             warn!("what a program says of itself cannot be read: {error}");
-            (entry.agent, Reading::Absent)
+            (entry.agent, IdFileReading::Absent)
         });
         let said = match reading {
-            Reading::Absent => None,
-            Reading::Said(said) => Some(said),
+            IdFileReading::Absent => None,
+            IdFileReading::Said(said) => Some(said),
             // It is complete at the next change; until then the last report counts, but the first one is not
             // held back.
-            Reading::Torn => entry.told.clone().flatten(),
+            IdFileReading::Torn => entry.told.clone().flatten(),
         };
         entry.own = said.is_some() && pid == entry.agent;
         if entry.told.as_ref() != Some(&said) {

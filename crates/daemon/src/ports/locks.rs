@@ -1,6 +1,6 @@
 //! Takes the locks of a run before anything is started, and waits for those that another holder has.
 
-pub(crate) use super::waiting::Waiting;
+pub(crate) use super::cancellable_wait::CancellableWait;
 use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
@@ -37,10 +37,10 @@ pub(crate) struct Folders {
 /// Takes the locks of runs, and waits for those that another holder has.
 pub(crate) trait Locks {
     /// Takes every lock of a run, or none.
-    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>);
+    fn reserve(&self, wanted: LocksWanted, then: Then<Result<Box<dyn RunLocks>, LocksRefused>>);
 
     /// Waits until another attempt makes sense.
-    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>>;
+    fn wait_for(&self, awaited: Obstacle, then: Then<()>) -> io::Result<Box<dyn CancellableWait>>;
 
     /// Ends what is left of a run whose shim was lost; reports whether it is proved that nothing of it is
     /// alive.
@@ -51,7 +51,7 @@ pub(crate) trait Locks {
 }
 
 /// The locks of a run. Dropping them releases them.
-pub(crate) trait Held: Send {
+pub(crate) trait RunLocks: Send {
     /// What a shim is given, so that it has them too.
     fn lend(&self) -> Vec<(&Folder, &Guard)>;
 
@@ -61,7 +61,7 @@ pub(crate) trait Held: Send {
 
 /// What keeps a run from being started, until it is gone.
 #[derive(Debug, Clone)]
-pub(crate) enum Awaited {
+pub(crate) enum Obstacle {
     /// A lock that another holder has.
     Lock(Resource),
     /// A program that is in the vendor session and took no lock.
@@ -73,7 +73,7 @@ pub(crate) enum Awaited {
 /// A lock that was taken, with its folder.
 type Reserved = (Folder, Guard);
 
-impl Held for Vec<Reserved> {
+impl RunLocks for Vec<Reserved> {
     fn lend(&self) -> Vec<(&Folder, &Guard)> {
         self.iter().map(|(folder, guard)| (folder, guard)).collect()
     }
@@ -85,7 +85,7 @@ impl Held for Vec<Reserved> {
     }
 }
 
-impl Waiting for Arc<Cancel> {
+impl CancellableWait for Arc<Cancel> {
     fn cancel(&self) {
         Cancel::cancel(self);
     }
@@ -105,7 +105,7 @@ impl MachineLocks {
 }
 
 impl Locks for MachineLocks {
-    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
+    fn reserve(&self, wanted: LocksWanted, then: Then<Result<Box<dyn RunLocks>, LocksRefused>>) {
         let (folders, places) = (self.folders.clone(), Arc::clone(&self.places));
         let metrics = Arc::clone(&self.metrics);
         tokio::spawn(async move {
@@ -118,20 +118,20 @@ impl Locks for MachineLocks {
                 result
             };
             let result = tokio::task::spawn_blocking(reserve).await;
-            let result = result.unwrap_or_else(|error| Err(Refused::system(&error)));
+            let result = result.unwrap_or_else(|error| Err(LocksRefused::system(&error)));
             metrics.of_runs.seconds.took(begun.elapsed());
-            if let Err(Refused::Busy { .. }) = &result {
+            if let Err(LocksRefused::Busy { .. }) = &result {
                 metrics.of_runs.busy.add();
             }
-            then(result.map(|guards| Box::new(guards) as Box<dyn Held>));
+            then(result.map(|guards| Box::new(guards) as Box<dyn RunLocks>));
         });
     }
 
-    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+    fn wait_for(&self, awaited: Obstacle, then: Then<()>) -> io::Result<Box<dyn CancellableWait>> {
         match awaited {
-            Awaited::Lock(resource) => Ok(Box::new(self.folders.wait_for(resource, move || then(()))?)),
-            Awaited::Writer(pid) => super::outsiders::wait_for_end(pid, then),
-            Awaited::Process(process) => {
+            Obstacle::Lock(resource) => Ok(Box::new(self.folders.wait_for(resource, move || then(()))?)),
+            Obstacle::Writer(pid) => super::outsiders::wait_for_end(pid, then),
+            Obstacle::Process(process) => {
                 let (others, outsider) = *process;
                 super::outsiders::wait_for(others, outsider, then)
             }
@@ -188,7 +188,7 @@ fn is_shim(pid: &u32) -> bool {
 }
 
 /// Why the locks of a run were not taken.
-pub(crate) enum Refused {
+pub(crate) enum LocksRefused {
     /// Another holder has one of them, for this run if that is known.
     Busy { resource: Resource, holder: Option<Box<HolderSeen>>, run: Option<String> },
     /// They cannot be taken at all.
@@ -199,7 +199,7 @@ pub(crate) enum Refused {
 
 /// The locks that a run needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct LocksWanted {
     session: SessionName,
     /// Whether the session's own lock is wanted too.
     own: bool,
@@ -215,9 +215,9 @@ pub const BY_DAEMON: &str = "a run of the session";
 /// The reason without a daemon.
 const ALONE: &str = "pinfold run";
 
-impl Wanted {
-    pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<Wanted> {
-        Some(Wanted {
+impl LocksWanted {
+    pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<LocksWanted> {
+        Some(LocksWanted {
             session: SessionName::new(name).ok()?,
             own: true,
             directory: definition.dir_lock.then(|| definition.dir.clone()),
@@ -235,13 +235,13 @@ impl Wanted {
     }
 
     /// Only the lock of the vendor conversation, for a run that has the others.
-    pub(crate) fn of_vendor(self) -> Option<Wanted> {
-        self.vendor.is_some().then_some(Wanted { own: false, directory: None, ..self })
+    pub(crate) fn of_vendor(self) -> Option<LocksWanted> {
+        self.vendor.is_some().then_some(LocksWanted { own: false, directory: None, ..self })
     }
 
     /// For a run without a daemon: a holder's record shows what has the locks.
-    pub(crate) fn alone(self) -> Wanted {
-        Wanted { reason: ALONE, ..self }
+    pub(crate) fn alone(self) -> LocksWanted {
+        LocksWanted { reason: ALONE, ..self }
     }
 
     fn resources(&self) -> Vec<Resource> {
@@ -305,7 +305,7 @@ impl Folders {
     }
 
     /// Takes every lock of a run, or none.
-    fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
+    fn reserve(&self, wanted: &LocksWanted) -> Result<Vec<Reserved>, LocksRefused> {
         let request = wanted.request();
         let mut guards = Vec::new();
         for resource in wanted.resources() {
@@ -317,7 +317,7 @@ impl Folders {
         }
         // Looked at under its lock.
         if let Some(directory) = wanted.directory.as_ref().filter(|directory| has_link(directory)) {
-            return Err(Refused::Hopeless(another(directory)));
+            return Err(LocksRefused::Hopeless(another(directory)));
         }
         Ok(guards)
     }
@@ -343,7 +343,7 @@ impl Folders {
 
     /// Takes the session's own lock and releases it: then no shim is alive, and nothing of its last run. All
     /// other locks of that run are marked as free.
-    pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<Refused>> {
+    pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<LocksRefused>> {
         let Ok(session) = SessionName::new(&lost.name) else { return Ok(()) };
         let resource = Resource::Session(session);
         let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
@@ -413,31 +413,31 @@ pub(crate) fn another(directory: &Path) -> CannotStart {
     CannotStart::Refused(StartRefused { errno: Some(Errno::LOOP.raw_os_error()), text })
 }
 
-fn refused(resource: Resource, error: AcquireError) -> Refused {
+fn refused(resource: Resource, error: AcquireError) -> LocksRefused {
     match error {
         AcquireError::Busy(busy) => {
             let run = busy.lock.as_ref().and_then(|lock| lock.run.as_ref()).map(ToString::to_string);
-            Refused::Busy { resource, holder: Some(Box::new(holder(&busy))), run }
+            LocksRefused::Busy { resource, holder: Some(Box::new(holder(&busy))), run }
         }
-        AcquireError::AlreadyYours { .. } => Refused::Busy { resource, holder: None, run: None },
+        AcquireError::AlreadyYours { .. } => LocksRefused::Busy { resource, holder: None, run: None },
         AcquireError::Directory(DirectoryError::Missing { path }) => {
-            Refused::Hopeless(CannotStart::DirectoryMissing { directory: path.display().to_string() })
+            LocksRefused::Hopeless(CannotStart::DirectoryMissing { directory: path.display().to_string() })
         }
         AcquireError::Directory(DirectoryError::NotPermitted { path, .. }) => {
-            Refused::Hopeless(CannotStart::DirectoryClosed { directory: path.display().to_string() })
+            LocksRefused::Hopeless(CannotStart::DirectoryClosed { directory: path.display().to_string() })
         }
         AcquireError::Directory(error @ DirectoryError::NotADirectory { .. }) => {
             let (errno, text) = (Some(Errno::NOTDIR.raw_os_error()), error.to_string());
-            Refused::Hopeless(CannotStart::Refused(StartRefused { errno, text }))
+            LocksRefused::Hopeless(CannotStart::Refused(StartRefused { errno, text }))
         }
         AcquireError::NotAFile { .. } | AcquireError::Folder(_) => {
-            Refused::Hopeless(CannotStart::LocksUnusable { problem: chain(&error) })
+            LocksRefused::Hopeless(CannotStart::LocksUnusable { problem: chain(&error) })
         }
         AcquireError::Directory(_)
         | AcquireError::File { .. }
         | AcquireError::Cancelled { .. }
         | AcquireError::Restless { .. }
-        | AcquireError::Identity(_) => Refused::system(&error),
+        | AcquireError::Identity(_) => LocksRefused::system(&error),
     }
 }
 
@@ -494,11 +494,11 @@ fn seen(lock: &LockSeen) -> HolderSeen {
     }
 }
 
-impl Refused {
+impl LocksRefused {
     /// The system's error while the locks were being taken.
-    pub(crate) fn system(error: &(dyn std::error::Error + 'static)) -> Refused {
+    pub(crate) fn system(error: &(dyn std::error::Error + 'static)) -> LocksRefused {
         let text = format!("its locks could not be taken: {}", chain(error));
-        Refused::System(StartRefused { errno: shortage_in(error), text })
+        LocksRefused::System(StartRefused { errno: shortage_in(error), text })
     }
 
     /// The event for the core.
@@ -506,9 +506,9 @@ impl Refused {
         use pinfold_core::RunEvent;
         use pinfold_core::event::StartFailure;
         match self {
-            Refused::Busy { holder, .. } => RunEvent::LockBusy { holder: holder.clone() },
-            Refused::Hopeless(cause) => RunEvent::StartFailed(StartFailure::Hopeless(cause.clone())),
-            Refused::System(refused) => RunEvent::StartFailed(StartFailure::Refused(refused.clone())),
+            LocksRefused::Busy { holder, .. } => RunEvent::LockBusy { holder: holder.clone() },
+            LocksRefused::Hopeless(cause) => RunEvent::StartFailed(StartFailure::Hopeless(cause.clone())),
+            LocksRefused::System(refused) => RunEvent::StartFailed(StartFailure::Refused(refused.clone())),
         }
     }
 }

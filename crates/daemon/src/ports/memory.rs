@@ -1,6 +1,6 @@
 //! Watching the memory of runs, as the loop asks for it.
 
-use crate::memory::{Read, Watch, Watcher, Without};
+use crate::memory::{MeterReading, RunWatch, Watcher, Without};
 use pinfold_core::RunNumber;
 use pinfold_store::SessionId;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub(crate) type Watched = (SessionId, RunNumber);
 
 /// Reads the memory of runs until told otherwise; the readings come back to the loop by themselves.
-pub(crate) trait MemoryWatch {
-    fn watch(&mut self, run: Watched, watch: Watch);
+pub(crate) trait RunMemoryWatch {
+    fn watch(&mut self, run: Watched, watch: RunWatch);
 
     fn forget(&mut self, run: Watched);
 
@@ -22,21 +22,21 @@ pub(crate) trait MemoryWatch {
 /// thread.
 pub(crate) struct MemoryThread {
     without: Without,
-    tell: Arc<dyn Fn(Watched, Read) + Send + Sync>,
+    tell: Arc<dyn Fn(Watched, MeterReading) + Send + Sync>,
     watcher: Option<Watcher<Watched>>,
 }
 
 impl MemoryThread {
     pub(crate) fn new(
         without: Without,
-        tell: impl Fn(Watched, Read) + Send + Sync + 'static,
+        tell: impl Fn(Watched, MeterReading) + Send + Sync + 'static,
     ) -> MemoryThread {
         MemoryThread { without, tell: Arc::new(tell), watcher: None }
     }
 }
 
-impl MemoryWatch for MemoryThread {
-    fn watch(&mut self, run: Watched, watch: Watch) {
+impl RunMemoryWatch for MemoryThread {
+    fn watch(&mut self, run: Watched, watch: RunWatch) {
         let (without, tell) = (self.without, &self.tell);
         let made = self.watcher.get_or_insert_with(|| {
             let tell = Arc::clone(tell);

@@ -6,6 +6,7 @@
 //! The simulation plugs virtual ports into the same loop. Nothing here knows the engine.
 
 pub(crate) mod async_fd;
+pub(crate) mod cancellable_wait;
 pub(crate) mod clock;
 pub(crate) mod file_watch;
 pub(crate) mod files;
@@ -19,14 +20,13 @@ pub(crate) mod stops;
 pub(crate) mod tapes;
 #[cfg(test)]
 mod tests;
-pub(crate) mod waiting;
 
 use clock::Clock;
 use files::Files;
 use id_files::IdFileWatch;
 use journal::Journal;
 use locks::Locks;
-use memory::MemoryWatch;
+use memory::RunMemoryWatch;
 use shims::Shims;
 use std::sync::Arc;
 use tapes::Tapes;
@@ -41,7 +41,7 @@ pub(crate) struct Ports {
     pub(crate) shims: Box<dyn Shims>,
     pub(crate) tapes: Box<dyn Tapes>,
     pub(crate) journal: Box<dyn Journal>,
-    pub(crate) memory: Box<dyn MemoryWatch>,
+    pub(crate) memory: Box<dyn RunMemoryWatch>,
     pub(crate) id_files: Box<dyn IdFileWatch>,
     /// Shared with what follows from an answer.
     pub(crate) files: Arc<dyn Files>,

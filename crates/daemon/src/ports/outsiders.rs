@@ -2,8 +2,8 @@
 
 use super::Then;
 use super::async_fd;
+use super::cancellable_wait::CancellableWait;
 use super::file_watch;
-use super::waiting::Waiting;
 use crate::define::id_files::Outsider;
 use crate::define::others::Others;
 use rustix::io::Errno;
@@ -13,14 +13,18 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 
-impl Waiting for AbortHandle {
+impl CancellableWait for AbortHandle {
     fn cancel(&self) {
         self.abort();
     }
 }
 
 /// Reports when a program has ended or has left the session. The kernel tells of both.
-pub(super) fn wait_for(others: Others, outsider: Outsider, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+pub(super) fn wait_for(
+    others: Others,
+    outsider: Outsider,
+    then: Then<()>,
+) -> io::Result<Box<dyn CancellableWait>> {
     let ended = pidfd(outsider.pid)?.map(async_fd::watch).transpose()?;
     let waiting = tokio::spawn(async move {
         if let Some(ended) = ended {
@@ -32,7 +36,7 @@ pub(super) fn wait_for(others: Others, outsider: Outsider, then: Then<()>) -> io
 }
 
 /// Reports when a process has ended.
-pub(super) fn wait_for_end(pid: u32, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+pub(super) fn wait_for_end(pid: u32, then: Then<()>) -> io::Result<Box<dyn CancellableWait>> {
     let ended = pidfd(pid)?.map(async_fd::watch).transpose()?;
     let waiting = tokio::spawn(async move {
         if let Some(ended) = ended {

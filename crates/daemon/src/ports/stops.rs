@@ -19,7 +19,7 @@ const LINES: usize = 1024;
 
 /// What a session was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum StopWish {
     /// A person stopped it.
     Stop,
     /// The daemon went down.
@@ -28,9 +28,9 @@ pub(crate) enum Wish {
 
 /// One stop that may not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub(crate) struct NotedStop {
     pub(crate) session: SessionId,
-    pub(crate) wish: Wish,
+    pub(crate) wish: StopWish,
     /// The last run decided at the time.
     pub(crate) run: RunNumber,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Noted {
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
     path: PathBuf,
-    lines: Vec<Option<Noted>>,
+    lines: Vec<Option<NotedStop>>,
 }
 
 impl Stops {
@@ -57,13 +57,13 @@ impl Stops {
     }
 
     /// The stops that are not settled yet.
-    pub(crate) fn all(&self) -> Vec<Noted> {
+    pub(crate) fn all(&self) -> Vec<NotedStop> {
         self.lines.iter().flatten().copied().collect()
     }
 
     /// Notes a stop; a person's is on disk when this returns.
-    pub(crate) fn note(&mut self, noted: Noted) -> io::Result<()> {
-        let of = |line: &Option<Noted>| line.is_none_or(|line| line.session == noted.session);
+    pub(crate) fn note(&mut self, noted: NotedStop) -> io::Result<()> {
+        let of = |line: &Option<NotedStop>| line.is_none_or(|line| line.session == noted.session);
         // Its own line, if it has one; else the first that is free.
         let own = self.lines.iter().position(|line| line.is_some_and(|line| line.session == noted.session));
         let Some(at) = own.or_else(|| self.lines.iter().position(of)) else {
@@ -72,14 +72,14 @@ impl Stops {
         let file = self.write(at, &written(&noted))?;
         self.lines[at] = Some(noted);
         match noted.wish {
-            Wish::Stop => file.sync_data(),
-            Wish::Down => Ok(()),
+            StopWish::Stop => file.sync_data(),
+            StopWish::Down => Ok(()),
         }
     }
 
     /// The stop noted of a session is now recorded, or no longer counts.
     pub(crate) fn settle(&mut self, session: SessionId) -> io::Result<()> {
-        let of = |line: &Option<Noted>| line.is_some_and(|line| line.session == session);
+        let of = |line: &Option<NotedStop>| line.is_some_and(|line| line.session == session);
         let Some(at) = self.lines.iter().position(of) else { return Ok(()) };
         self.lines[at] = None;
         self.write(at, &[0; LINE]).map(drop)
@@ -99,10 +99,10 @@ fn make(path: &Path) -> io::Result<()> {
     file.write_all_at(&vec![0; LINE * LINES], 0)
 }
 
-fn written(noted: &Noted) -> [u8; LINE] {
+fn written(noted: &NotedStop) -> [u8; LINE] {
     let wish = match noted.wish {
-        Wish::Stop => 's',
-        Wish::Down => 'd',
+        StopWish::Stop => 's',
+        StopWish::Down => 'd',
     };
     let text = format!("{} {wish} {:>16} ", noted.session, noted.run.0);
     let text = format!("{text}{:016x}\n", checksum(text.as_bytes()));
@@ -111,19 +111,19 @@ fn written(noted: &Noted) -> [u8; LINE] {
     line
 }
 
-fn read(line: &[u8]) -> Option<Noted> {
+fn read(line: &[u8]) -> Option<NotedStop> {
     let text = std::str::from_utf8(line).ok()?;
     let (said, sum_of) = text.trim_end().rsplit_once(' ')?;
     let said = format!("{said} ");
     let mut words = said.split_ascii_whitespace();
     let session = words.next()?.parse().ok()?;
     let wish = match words.next()? {
-        "s" => Wish::Stop,
-        "d" => Wish::Down,
+        "s" => StopWish::Stop,
+        "d" => StopWish::Down,
         _ => return None,
     };
     let run = RunNumber(words.next()?.parse().ok()?);
-    (u64::from_str_radix(sum_of, 16).ok()? == checksum(said.as_bytes())).then_some(Noted {
+    (u64::from_str_radix(sum_of, 16).ok()? == checksum(said.as_bytes())).then_some(NotedStop {
         session,
         wish,
         run,
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
     use pinfold_store::Ulid;
 
-    fn noted(session: u64, run: u64) -> Noted {
+    fn noted(session: u64, run: u64) -> NotedStop {
         let session = SessionId(Ulid::new(1_700_000_000_000, u128::from(session)));
-        Noted { session, wish: Wish::Stop, run: RunNumber(run) }
+        NotedStop { session, wish: StopWish::Stop, run: RunNumber(run) }
     }
 
     #[test]
@@ -152,9 +152,9 @@ mod tests {
         let mut again = Stops::open(path.clone()).unwrap();
         assert_eq!(again.all(), [noted(1, 5), noted(2, u64::MAX / 2_000)]);
         again.settle(noted(1, 0).session).unwrap();
-        again.note(Noted { wish: Wish::Down, ..noted(3, 1) }).unwrap();
+        again.note(NotedStop { wish: StopWish::Down, ..noted(3, 1) }).unwrap();
         let last = Stops::open(path.clone()).unwrap().all();
-        assert_eq!(last, [Noted { wish: Wish::Down, ..noted(3, 1) }, noted(2, u64::MAX / 2_000)]);
+        assert_eq!(last, [NotedStop { wish: StopWish::Down, ..noted(3, 1) }, noted(2, u64::MAX / 2_000)]);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
     }
 
@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(Stops::open(path.clone()).unwrap().all(), [], "byte {byte}");
         }
         for session in 2..=LINES as u64 {
-            stops.note(Noted { wish: Wish::Down, ..noted(session, 1) }).unwrap();
+            stops.note(NotedStop { wish: StopWish::Down, ..noted(session, 1) }).unwrap();
         }
         stops.note(noted(LINES as u64 + 1, 1)).unwrap_err();
     }

@@ -27,14 +27,14 @@ const MOST_OPEN: usize = 4096;
 /// Reads tapes.
 pub(crate) trait Tapes {
     /// Reads what a tape has from a position on. Results come in the order of the calls.
-    fn read(&self, wanted: Stretch, then: Then<Passage>);
+    fn read(&self, wanted: TapeStretch, then: Then<Passage>);
 
     /// A tape is not read any more for now.
     fn forget(&self, id: SessionId);
 }
 
 /// The part of a tape to read.
-pub(crate) struct Stretch {
+pub(crate) struct TapeStretch {
     pub(crate) id: SessionId,
     pub(crate) folder: PathBuf,
     /// The run: bytes of other runs are skipped.
@@ -111,7 +111,7 @@ pub(crate) struct DiskTapes {
 type Open = BTreeMap<SessionId, Reader>;
 
 enum Order {
-    Read(Stretch, Then<Passage>),
+    Read(TapeStretch, Then<Passage>),
     Forget(SessionId),
 }
 
@@ -136,7 +136,7 @@ impl DiskTapes {
     }
 
     /// Reads what the shim has reported if that needs neither a disk nor the reading thread.
-    fn read_from_memory(&self, wanted: &Stretch) -> Option<Passage> {
+    fn read_from_memory(&self, wanted: &TapeStretch) -> Option<Passage> {
         let to = Position(wanted.to?);
         let mut open = self.open.try_lock().ok()?;
         let reader = open.get_mut(&wanted.id).filter(|reader| reader.position().0 == wanted.from)?;
@@ -145,7 +145,7 @@ impl DiskTapes {
 }
 
 impl Tapes for DiskTapes {
-    fn read(&self, wanted: Stretch, then: Then<Passage>) {
+    fn read(&self, wanted: TapeStretch, then: Then<Passage>) {
         match self.read_from_memory(&wanted) {
             Some(passage) => then(passage),
             None => self.send(Order::Read(wanted, then)),
@@ -184,7 +184,7 @@ fn most_open() -> usize {
     share.clamp(FEWEST_OPEN, MOST_OPEN)
 }
 
-fn read(open: &mut Open, most: usize, wanted: &Stretch) -> Passage {
+fn read(open: &mut Open, most: usize, wanted: &TapeStretch) -> Passage {
     if open.len() >= most && !open.contains_key(&wanted.id) {
         open.clear();
     }
@@ -243,7 +243,7 @@ mod tests {
         let (mut from, mut all) = (0, Vec::new());
         loop {
             let (wanted, told) =
-                (Stretch { id, folder: path.clone(), run: RUN, from, to: None }, told.clone());
+                (TapeStretch { id, folder: path.clone(), run: RUN, from, to: None }, told.clone());
             tapes.read(wanted, Box::new(move |passage| told.send(passage).unwrap()));
             let passage = hears.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
             assert!(passage.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>() < STRETCH + 60_001);
@@ -268,7 +268,7 @@ mod tests {
         tape.append(Wall(1), RUN, Kind::Out(b"second")).unwrap();
         let (id, mut open) = (SessionId(Ulid::new(1, 1)), BTreeMap::new());
         let mut lines = |from, to| {
-            let wanted = Stretch { id, folder: path.clone(), run: RUN, from, to };
+            let wanted = TapeStretch { id, folder: path.clone(), run: RUN, from, to };
             let Passage { entries, next, more, problem } = read(&mut open, 1, &wanted);
             assert_eq!((more, problem), (false, None));
             (entries.into_iter().map(|entry| entry.bytes).collect::<Vec<_>>(), next)
@@ -298,7 +298,7 @@ mod tests {
         for number in 0..200 {
             tape.append(Wall(1), RUN, Kind::Out(format!("line {number}").as_bytes())).unwrap();
             let (to, told) = (Some(tape.end().0), told.clone());
-            let wanted = Stretch { id, folder: path.clone(), run: RUN, from, to };
+            let wanted = TapeStretch { id, folder: path.clone(), run: RUN, from, to };
             tapes.read(wanted, Box::new(move |passage| told.send(passage).unwrap()));
             let now = hears.try_recv();
             at_once += usize::from(now.is_ok());

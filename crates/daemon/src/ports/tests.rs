@@ -2,10 +2,10 @@
 
 use super::Then;
 use super::clock::{Alarm, Clock, MachineClock};
-use super::locks::{Awaited, Folders, Held, Locks, Lost, MachineLocks, Refused, Wanted};
-use super::memory::{MemoryThread, MemoryWatch};
+use super::locks::{Folders, Locks, LocksRefused, LocksWanted, Lost, MachineLocks, Obstacle, RunLocks};
+use super::memory::{MemoryThread, RunMemoryWatch};
 use crate::define::home::Home;
-use crate::memory::{Subject, Watch, Without};
+use crate::memory::{RunWatch, Subject, Without};
 use pinfold_core::RunNumber;
 use pinfold_core::rules::memory::Source;
 use pinfold_lock::{Resource, SessionName};
@@ -45,7 +45,7 @@ fn ground() -> Ground {
 }
 
 impl Ground {
-    async fn reserve(&self, session: &str) -> Result<Box<dyn Held>, Refused> {
+    async fn reserve(&self, session: &str) -> Result<Box<dyn RunLocks>, LocksRefused> {
         let wanted = wanted(session, &self.temp.path().canonicalize().unwrap());
         outcome(|then| self.locks.reserve(wanted, then)).await.unwrap()
     }
@@ -66,9 +66,9 @@ impl Ground {
     }
 }
 
-fn wanted(session: &str, dir: &Path) -> Wanted {
+fn wanted(session: &str, dir: &Path) -> LocksWanted {
     let definition = serde_json::json!({ "agent": "a", "command": ["agent"], "dir": dir, "dir_lock": true, "mode": "always" });
-    Wanted::new(session, &serde_json::from_value(definition).unwrap(), String::new()).unwrap()
+    LocksWanted::new(session, &serde_json::from_value(definition).unwrap(), String::new()).unwrap()
 }
 
 /// The outcome of an order; `None` if it will never be reported.
@@ -82,7 +82,8 @@ async fn outcome<T: Send + 'static>(order: impl FnOnce(Then<T>)) -> Option<T> {
 async fn a_run_gets_all_of_its_locks_or_none() {
     let ground = ground();
     let first = ground.reserve("first").await.ok().expect("nobody has them");
-    let Err(Refused::Busy { resource: Resource::Directory(_), .. }) = ground.reserve("second").await else {
+    let Err(LocksRefused::Busy { resource: Resource::Directory(_), .. }) = ground.reserve("second").await
+    else {
         panic!("two runs in one directory");
     };
     assert!(ground.is_absent("second").await, "its own lock is free again");
@@ -106,11 +107,11 @@ async fn who_waits_for_a_lock_hears_when_it_is_free_and_nothing_after_giving_up(
     let held = ground.held_by_somebody();
     let resource = || Resource::Session(SessionName::new("first").unwrap());
     let given_up =
-        outcome(|then| ground.locks.wait_for(Awaited::Lock(resource()), then).unwrap().cancel()).await;
+        outcome(|then| ground.locks.wait_for(Obstacle::Lock(resource()), then).unwrap().cancel()).await;
     assert_eq!(given_up, None);
     let mut held = Some(held);
     let free = outcome(|then| {
-        _ = ground.locks.wait_for(Awaited::Lock(resource()), then).unwrap();
+        _ = ground.locks.wait_for(Obstacle::Lock(resource()), then).unwrap();
         held = None;
     });
     assert_eq!(free.await, Some(()));
@@ -131,7 +132,7 @@ fn a_run_is_read_exactly_when_that_is_asked_for() {
         MemoryThread::new(Without::default(), move |run, read| _ = sender.send((run, read.source)));
     let run = (SessionId(Ulid::new(1, 1)), RunNumber(1));
     let subject = Subject { agent: std::process::id(), shim: None };
-    memory.watch(run, Watch { subject, limit: u64::MAX, sample: Duration::from_secs(3600) });
+    memory.watch(run, RunWatch { subject, limit: u64::MAX, sample: Duration::from_secs(3600) });
     memory.confirm(run);
     let exact = std::iter::from_fn(|| readings.recv_timeout(PATIENCE).ok())
         .find(|read| *read == (run, Source::Shares));

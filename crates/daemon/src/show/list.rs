@@ -4,7 +4,7 @@
 
 use super::{session, word};
 use crate::caller::Pass;
-use crate::engine::{Known, SessionView, View};
+use crate::engine::{EngineView, SessionRef, SessionView};
 use pinfold_api::object::Row;
 use pinfold_api::query::Sessions as Filter;
 use pinfold_api::word::State as Word;
@@ -27,7 +27,7 @@ const ROW: usize = 256;
 const COMMAND: usize = 64;
 
 /// Whether a filter shows a session.
-fn shows(filter: &Filter, known: Known<'_>) -> bool {
+fn shows(filter: &Filter, known: SessionRef<'_>) -> bool {
     let state = known.state();
     let asked_for = filter.state.as_deref().map(|states| states.split(',').any(|word| word == state.word()));
     let listed = filter.all || asked_for == Some(true) || state != State::Archived;
@@ -44,7 +44,7 @@ fn shows_odd_ones(filter: &Filter) -> bool {
 
 /// What is shown of each session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ListShape {
     /// Everything about it.
     Whole,
     /// Everything but its policy, which is half of it.
@@ -52,7 +52,7 @@ pub(crate) enum Shape {
 }
 
 /// Some sessions of a list, in the order in which they were created.
-pub(crate) struct Part<T = SessionView> {
+pub(crate) struct ListPart<T = SessionView> {
     pub(crate) sessions: Vec<T>,
     /// Whether others follow.
     pub(crate) more: bool,
@@ -63,29 +63,34 @@ pub(crate) struct Part<T = SessionView> {
 }
 
 /// The first sessions after one that a filter shows, and how many there are in all.
-pub(crate) fn part(view: View<'_>, asked: (&Filter, &Pass), after: Option<SessionId>, most: usize) -> Part {
+pub(crate) fn part(
+    view: EngineView<'_>,
+    asked: (&Filter, &Pass),
+    after: Option<SessionId>,
+    most: usize,
+) -> ListPart {
     part_of(view, asked, (after, most), |known| known.copy())
 }
 
 /// As `part`, but takes something else than a copy of each.
 fn part_of<T>(
-    view: View<'_>,
+    view: EngineView<'_>,
     (filter, pass): (&Filter, &Pass),
     (after, most): (Option<SessionId>, usize),
-    take: impl FnMut(Known<'_>) -> T,
-) -> Part<T> {
-    let is_shown = |known: &Known<'_>| shows(filter, *known) && pass.shows(known.id());
+    take: impl FnMut(SessionRef<'_>) -> T,
+) -> ListPart<T> {
+    let is_shown = |known: &SessionRef<'_>| shows(filter, *known) && pass.shows(known.id());
     let mut shown = view.sessions_after(after).filter(is_shown);
     let sessions = shown.by_ref().take(most).map(take).collect();
     let more = shown.next().is_some();
     let total = filter.limit.map(|_| view.sessions().filter(is_shown).count() as u64);
     let odd_ones = if more { Vec::new() } else { odd_ones(view, filter, pass) };
-    Part { sessions, more, total, odd_ones }
+    ListPart { sessions, more, total, odd_ones }
 }
 
 /// Entries besides sessions: those whose records are damaged, and with `--all` those that the store does not
 /// know.
-fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
+fn odd_ones(view: EngineView<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
     if pass.is_kept() || !shows_odd_ones(filter) {
         return Vec::new();
     }
@@ -117,12 +122,12 @@ impl Writing {
         Writing { text: vec![b'['], no_command: json!("") }
     }
 
-    pub(crate) fn add(&mut self, sessions: &[SessionView], shape: Shape, now: Now) {
+    pub(crate) fn add(&mut self, sessions: &[SessionView], shape: ListShape, now: Now) {
         self.text.reserve(SESSION * sessions.len());
         for view in sessions {
             match shape {
-                Shape::Brief => self.push(&session::brief(view, now)),
-                Shape::Whole => self.push(&session::session(view, now)),
+                ListShape::Brief => self.push(&session::brief(view, now)),
+                ListShape::Whole => self.push(&session::session(view, now)),
             }
         }
     }
@@ -130,11 +135,11 @@ impl Writing {
     /// Writes the rows of the first sessions after one, at most this many; returns whose they are.
     pub(crate) fn add_rows(
         &mut self,
-        view: View<'_>,
+        view: EngineView<'_>,
         asked: (&Filter, &Pass),
         (after, most): (Option<SessionId>, usize),
         now: Now,
-    ) -> Part<SessionId> {
+    ) -> ListPart<SessionId> {
         let most = most.min(ROWS);
         self.text.reserve(ROW * most);
         let most_of_command = if asked.0.brief { COMMAND } else { usize::MAX };
@@ -173,7 +178,7 @@ fn odd(id: &str, name: &str, state: &Word, shim_pid: Option<u32>, why: &str) -> 
     })
 }
 
-fn row(known: Known<'_>, most_of_command: usize, now: Now) -> Row<'_> {
+fn row(known: SessionRef<'_>, most_of_command: usize, now: Now) -> Row<'_> {
     let core = known.core();
     let since = core.life().at_work().map(|(_, _, since)| since);
     let uptime = since.map(|since| now.boot.since(since.boot));

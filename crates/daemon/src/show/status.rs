@@ -1,13 +1,13 @@
 //! The daemon as the object of the API.
 
 use crate::define::home::shown;
-use crate::engine::View;
+use crate::engine::EngineView;
 use pinfold_api::object::Status;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The status of the daemon.
-pub(crate) fn status(view: View<'_>, disk_bytes: u64, capabilities: BTreeMap<String, Value>) -> Status {
+pub(crate) fn status(view: EngineView<'_>, disk_bytes: u64, capabilities: BTreeMap<String, Value>) -> Status {
     let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
     for known in view.sessions() {
         *sessions.entry(known.state().word().into()).or_default() += 1;

@@ -1,7 +1,7 @@
 //! Usage, and accounts, as the objects of the API.
 
 use crate::clock::time;
-use crate::engine::{AccountView, View};
+use crate::engine::{AccountView, EngineView};
 use pinfold_api::object::{Account, Usage, UsageSum, Window};
 use pinfold_api::time::local_day;
 use pinfold_api::word::AccountHold;
@@ -41,7 +41,7 @@ fn of_figures(figures: Figures) -> Usage {
 }
 
 /// The present names of sessions, by their ids.
-pub(crate) fn names(view: View<'_>) -> BTreeMap<String, String> {
+pub(crate) fn names(view: EngineView<'_>) -> BTreeMap<String, String> {
     view.sessions().map(|known| (known.id().to_string(), known.name().to_owned())).collect()
 }
 
@@ -89,7 +89,7 @@ fn object(of: Option<String>, id: Option<String>, turns: u64, figures: Figures) 
 }
 
 /// The accounts that sessions use or the configuration names.
-pub(crate) fn accounts(view: View<'_>) -> Vec<Account> {
+pub(crate) fn accounts(view: EngineView<'_>) -> Vec<Account> {
     view.accounts().into_iter().map(account).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::signals::Signals;
 use pinfold_api::word::State;
 use pinfold_core::visible::visible;
 use pinfold_daemon::Home;
-use pinfold_daemon::config::Tui;
+use pinfold_daemon::config::TuiSettings;
 use pinfold_kernel::clock::{timespec, wall_ms};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ const READ: usize = 64 << 10;
 pub(super) struct Shell {
     home: Home,
     global: Global,
-    tui: Tui,
+    tui: TuiSettings,
     teller: Teller,
     terminal: Terminal,
     painter: Painter,
@@ -60,7 +60,7 @@ impl Shell {
     pub(super) fn new(
         home: Home,
         global: Global,
-        tui: Tui,
+        tui: TuiSettings,
         teller: Teller,
         terminal: Terminal,
         (depth, theme): (Depth, Theme),

@@ -22,7 +22,7 @@ use crate::daemon::{self, Daemon};
 use crate::output::{Failure, Kind};
 use crate::{home, inside, signals};
 use pinfold_daemon::Home;
-use pinfold_daemon::config::{self, Colors, Tui};
+use pinfold_daemon::config::{self, Colors, TuiSettings};
 
 pub(crate) use frame::frame;
 
@@ -91,12 +91,12 @@ fn depth(wanted: Colors) -> Depth {
 }
 
 /// A light or dark theme, as the configuration or the terminal says; dark by default.
-fn theme(tui: &Tui) -> Theme {
+fn theme(tui: &TuiSettings) -> Theme {
     let ground = std::env::var("COLORFGBG").ok().and_then(|both| both.rsplit(';').next()?.parse::<u8>().ok());
     let light = match tui.theme {
-        config::Theme::Light => true,
-        config::Theme::Dark => false,
-        config::Theme::Auto => ground.is_some_and(|ground| ground == 7 || ground == 15),
+        config::ThemeSetting::Light => true,
+        config::ThemeSetting::Dark => false,
+        config::ThemeSetting::Auto => ground.is_some_and(|ground| ground == 7 || ground == 15),
     };
     Theme { light, rich: matches!(depth(tui.colors), Depth::Indexed | Depth::True) }
 }

@@ -14,7 +14,8 @@ fn caller() -> Arc<Caller> {
 }
 
 fn kept(confined: bool) -> Pass {
-    let kept = Kept { own: session(1), parent: Some(session(2)), children: [session(3)].into(), confined };
+    let kept =
+        CallerLimits { own: session(1), parent: Some(session(2)), children: [session(3)].into(), confined };
     Pass::of(By::new(caller(), Some((session(1), "own".into()))), Some(kept))
 }
 

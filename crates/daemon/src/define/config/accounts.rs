@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// `[accounts]`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Accounts(BTreeMap<String, OfAccount>);
+pub(super) struct AccountsTable(BTreeMap<String, OfAccount>);
 
 /// `[accounts.NAME]`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -27,7 +27,7 @@ struct OfAccount {
 
 /// The bounds of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Bounds {
+pub(crate) struct AccountBounds {
     /// How many of its sessions may start at once; 0 means any number.
     pub(crate) starts: u32,
     /// How many of its sessions may have a turn at once; 0 means any number.
@@ -36,7 +36,7 @@ pub(crate) struct Bounds {
     pub(crate) budget: Option<Money>,
 }
 
-impl Accounts {
+impl AccountsTable {
     /// The name of an account: its agent and the name given here, or `made` if there is none.
     pub(super) fn name(&self, made: String) -> String {
         let is = |of: &OfAccount| of.is.as_ref().is_some_and(|is| is.0 == made);
@@ -46,12 +46,12 @@ impl Accounts {
     }
 
     /// The bounds of the account with this name.
-    pub(super) fn bounds(&self, name: &str) -> Bounds {
+    pub(super) fn bounds(&self, name: &str) -> AccountBounds {
         let short = name.split_once(':').map_or(name, |(_, short)| short);
         let of = self.0.iter().find(|(key, of)| *key == name || of.is.is_some() && *key == short);
-        let Some((_, of)) = of else { return Bounds::default() };
+        let Some((_, of)) = of else { return AccountBounds::default() };
         let count = |count: &Option<Count>| count.map_or(0, |count| count.0);
-        Bounds {
+        AccountBounds {
             starts: count(&of.starts),
             at_work: count(&of.at_work),
             budget: of.budget.map(|amount| amount.0),

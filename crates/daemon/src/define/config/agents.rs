@@ -2,7 +2,7 @@
 
 use super::policy::Changes;
 use super::reading::nearest;
-use super::value::{Flag, Names, Quoted, Text, Word, Words, wrong};
+use super::value::{Flag, Names, Quoted, TextVisitor, Word, WordTable, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
     ATTACHES, Attach, ExecChanges, INPUTS, IdFileKeys, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges,
@@ -16,7 +16,7 @@ use std::fmt::{self, Formatter};
 /// What the file says about one agent.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Agent {
+pub(super) struct AgentTable {
     command: Option<Command>,
     resume: Option<Command>,
     interactive: Option<Command>,
@@ -53,7 +53,7 @@ pub(super) struct Agent {
     pub(super) policy: Changes,
 }
 
-impl Agent {
+impl AgentTable {
     /// The changes to the preset.
     pub(super) fn preset(&self) -> PresetChanges {
         let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
@@ -104,31 +104,31 @@ impl Agent {
     }
 }
 
-impl Words for Protocol {
+impl WordTable for Protocol {
     const WORDS: &'static [(&'static str, Protocol)] = &PROTOCOLS;
 }
 
-impl Words for Attach {
+impl WordTable for Attach {
     const WORDS: &'static [(&'static str, Attach)] = &ATTACHES;
 }
 
-impl Words for Input {
+impl WordTable for Input {
     const WORDS: &'static [(&'static str, Input)] = &INPUTS;
 }
 
-impl Words for Turns {
+impl WordTable for Turns {
     const WORDS: &'static [(&'static str, Turns)] = &TURNS;
 }
 
-impl Words for SessionIds {
+impl WordTable for SessionIds {
     const WORDS: &'static [(&'static str, SessionIds)] = &SESSION_IDS;
 }
 
 /// Reads `[agents]`. Agent `command` runs what each session names: it has no command of its own.
-pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Agent>, D::Error> {
+pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, AgentTable>, D::Error> {
     struct Reading;
     impl<'de> Visitor<'de> for Reading {
-        type Value = BTreeMap<String, Agent>;
+        type Value = BTreeMap<String, AgentTable>;
 
         fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
             f.write_str("is a table of agents")
@@ -150,10 +150,10 @@ pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String
 struct Of<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Of<'_> {
-    type Value = Agent;
+    type Value = AgentTable;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Agent, D::Error> {
-        let agent = Agent::deserialize(from)?;
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<AgentTable, D::Error> {
+        let agent = AgentTable::deserialize(from)?;
         if self.0 == crate::define::preset::COMMAND && agent.preset() != PresetChanges::default() {
             let problem =
                 "agent `command` runs what each session names; only its policy and `may` can be set here";
@@ -199,7 +199,7 @@ struct Argument(String);
 
 impl<'de> Deserialize<'de> for Argument {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Argument, D::Error> {
-        let text = from.deserialize_any(Text(LIST))?;
+        let text = from.deserialize_any(TextVisitor(LIST))?;
         if let Some(meant) = mistyped(&text) {
             let problem = format!("has an unknown placeholder in `{text}`; the nearest one is `{meant}`");
             return Err(wrong(&text, &problem));

@@ -1,7 +1,7 @@
 //! `[attach]`: what the program of a session may do to the terminal of an attached client.
 
 use super::reading::nearest;
-use super::value::Text;
+use super::value::TextVisitor;
 use pinfold_terminal::Allow;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -10,7 +10,7 @@ use std::fmt::{self, Formatter};
 /// The keys of the table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Attach {
+pub(super) struct AttachTable {
     #[serde(deserialize_with = "words")]
     pub(super) allow: Allow,
 }
@@ -43,7 +43,7 @@ struct Allowed(String);
 
 impl<'de> Deserialize<'de> for Allowed {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Allowed, D::Error> {
-        let text = from.deserialize_any(Text(LIST))?;
+        let text = from.deserialize_any(TextVisitor(LIST))?;
         if Allow::WORDS.contains(&text.as_str()) {
             return Ok(Allowed(text));
         }

@@ -3,7 +3,7 @@
 use super::ConfigError;
 use super::node;
 use super::reading::broken;
-use super::value::{Text, wrong};
+use super::value::{TextVisitor, wrong};
 use pinfold_api::units;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use std::fmt::{self, Formatter};
@@ -35,7 +35,7 @@ pub(crate) struct Texts(pub(crate) Vec<String>);
 
 impl<'de> Deserialize<'de> for SpanText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SpanText, D::Error> {
-        let text = from.deserialize_any(Text(
+        let text = from.deserialize_any(TextVisitor(
             "is a duration in quotes, as in \"250ms\", \"10s\", \"5m\", \"2h\", \"7d\"",
         ))?;
         let known = units::duration(&text).map_err(|error| wrong(&text, &format!("is a duration: {error}")));
@@ -45,7 +45,8 @@ impl<'de> Deserialize<'de> for SpanText {
 
 impl<'de> Deserialize<'de> for MoneyText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<MoneyText, D::Error> {
-        let text = from.deserialize_any(Text("is an amount in quotes, as in \"5USD\" or \"0.50USD\""))?;
+        let text =
+            from.deserialize_any(TextVisitor("is an amount in quotes, as in \"5USD\" or \"0.50USD\""))?;
         let known = units::money(&text).map_err(|error| wrong(&text, &format!("is an amount: {error}")));
         known.map(|_| MoneyText(text))
     }
@@ -53,7 +54,7 @@ impl<'de> Deserialize<'de> for MoneyText {
 
 impl<'de> Deserialize<'de> for SizeText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SizeText, D::Error> {
-        let text = from.deserialize_any(Text("is a size in quotes, as in \"512M\" or \"2G\""))?;
+        let text = from.deserialize_any(TextVisitor("is a size in quotes, as in \"512M\" or \"2G\""))?;
         let known = units::size(&text).map_err(|error| wrong(&text, &format!("is a size: {error}")));
         known.map(|_| SizeText(text))
     }

@@ -18,10 +18,10 @@ mod value;
 use crate::caller::Act;
 use crate::define::preset::{Preset, Protocol};
 use crate::log::Level;
-use accounts::Accounts;
-pub(crate) use accounts::Bounds;
-use agents::Agent;
-use attach::Attach;
+pub(crate) use accounts::AccountBounds;
+use accounts::AccountsTable;
+use agents::AgentTable;
+use attach::AttachTable;
 use pinfold_agents::preset::{names, shipped};
 use pinfold_api::Name;
 use pinfold_terminal::Allow;
@@ -36,8 +36,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
-pub use tui::{ACTS, Colors, NOTIFY, Theme, Tui};
-use value::{Word, Words};
+pub use tui::{ACTS, Colors, NOTIFY, ThemeSetting, TuiSettings};
+use value::{Word, WordTable};
 
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -45,13 +45,13 @@ use value::{Word, Words};
 pub struct Config {
     policy: Changes,
     #[serde(deserialize_with = "agents::read")]
-    agents: BTreeMap<String, Agent>,
+    agents: BTreeMap<String, AgentTable>,
     sessions: BTreeMap<Name, OfSession>,
-    accounts: Accounts,
+    accounts: AccountsTable,
     retention: Retention,
-    attach: Attach,
+    attach: AttachTable,
     log: Log,
-    tui: tui::Table,
+    tui: tui::TuiTable,
 }
 
 /// `[log]`.
@@ -61,7 +61,7 @@ struct Log {
     level: Option<Word<Level>>,
 }
 
-impl Words for Level {
+impl WordTable for Level {
     const WORDS: &'static [(&'static str, Level)] = &Level::WORDS;
 }
 
@@ -185,7 +185,7 @@ impl Config {
     }
 
     /// The bounds of an account.
-    pub(crate) fn account_bounds(&self, name: &str) -> Bounds {
+    pub(crate) fn account_bounds(&self, name: &str) -> AccountBounds {
         self.accounts.bounds(name)
     }
 
@@ -208,7 +208,7 @@ impl Config {
 
     /// The settings of the terminal UI.
     #[must_use]
-    pub fn tui(&self) -> Tui {
+    pub fn tui(&self) -> TuiSettings {
         self.tui.tui()
     }
 
@@ -217,8 +217,8 @@ impl Config {
     #[must_use]
     pub fn preset(&self, agent: &str) -> Option<Preset> {
         let own = self.agents.get(agent);
-        let below = shipped(agent).filter(|_| own.is_none_or(Agent::changes_shipped));
-        let preset = match (below, own.map(Agent::preset)) {
+        let below = shipped(agent).filter(|_| own.is_none_or(AgentTable::changes_shipped));
+        let preset = match (below, own.map(AgentTable::preset)) {
             (Some(below), Some(own)) => below.changed(&own),
             (below, own) => below.or(own)?,
         };
@@ -240,7 +240,7 @@ impl Config {
 
     /// What the runs of an agent may do as if they were a person.
     pub(crate) fn may(&self, agent: &str) -> &[Act] {
-        self.agents.get(agent).and_then(Agent::may).unwrap_or_default()
+        self.agents.get(agent).and_then(AgentTable::may).unwrap_or_default()
     }
 
     /// Whether the runs of any agent may do this as if they were a person.

@@ -22,7 +22,7 @@ pub(super) fn read<T: de::DeserializeOwned>(text: &str, root: &DeTable<'_>) -> R
 
 /// What is wrong, and where.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct ConfigFault {
     span: Option<Range<usize>>,
     problem: Problem,
 }
@@ -35,18 +35,18 @@ enum Problem {
     Said(String),
 }
 
-impl Fault {
-    fn new(problem: Problem) -> Fault {
-        Fault { span: None, problem }
+impl ConfigFault {
+    fn new(problem: Problem) -> ConfigFault {
+        ConfigFault { span: None, problem }
     }
 
     /// Sets the place, unless a more exact one is known.
-    fn at(mut self, span: &Range<usize>) -> Fault {
+    fn at(mut self, span: &Range<usize>) -> ConfigFault {
         self.span.get_or_insert_with(|| span.clone());
         self
     }
 
-    fn of_key(mut self, key: &str) -> Fault {
+    fn of_key(mut self, key: &str) -> ConfigFault {
         if let Problem::OfKey(problem) = self.problem {
             self.problem = Problem::Said(format!("`{key}` {problem}"));
         }
@@ -59,37 +59,37 @@ impl Fault {
     }
 }
 
-impl Display for Fault {
+impl Display for ConfigFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (Problem::OfKey(problem) | Problem::Said(problem)) = &self.problem;
         f.write_str(problem)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ConfigFault {}
 
-impl de::Error for Fault {
-    fn custom<T: Display>(said: T) -> Fault {
-        Fault::new(Problem::Said(said.to_string()))
+impl de::Error for ConfigFault {
+    fn custom<T: Display>(said: T) -> ConfigFault {
+        ConfigFault::new(Problem::Said(said.to_string()))
     }
 
-    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Fault {
-        Fault::new(Problem::OfKey(expected.to_string()))
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> ConfigFault {
+        ConfigFault::new(Problem::OfKey(expected.to_string()))
     }
 
-    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Fault {
-        Fault::new(Problem::OfKey(expected.to_string()))
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> ConfigFault {
+        ConfigFault::new(Problem::OfKey(expected.to_string()))
     }
 
-    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Fault {
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> ConfigFault {
         one_of(expected)
     }
 
     /// A number of `[policy]` found outside that table is told where it belongs.
-    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> ConfigFault {
         let misplaced = expected.contains(&"policy") && super::policy::KEYS.contains(&field);
         let nearest = if misplaced { format!("policy.{field}") } else { nearest(field, expected).to_owned() };
-        Fault::new(Problem::Said(format!("there is no key `{field}`; the nearest one is `{nearest}`")))
+        ConfigFault::new(Problem::Said(format!("there is no key `{field}`; the nearest one is `{nearest}`")))
     }
 }
 
@@ -108,16 +108,16 @@ impl Node<'_, '_> {
         }
     }
 
-    fn not_a_table(&self) -> Fault {
+    fn not_a_table(&self) -> ConfigFault {
         let span = self.key.map_or(self.value.span(), Spanned::span);
-        Fault::new(Problem::Said("a table is expected here".into())).at(&span)
+        ConfigFault::new(Problem::Said("a table is expected here".into())).at(&span)
     }
 }
 
 impl<'de> Deserializer<'de> for Node<'_, '_> {
-    type Error = Fault;
+    type Error = ConfigFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         let span = self.span();
         let read = match self.value.get_ref() {
             DeValue::String(text) => visitor.visit_str(text),
@@ -134,15 +134,19 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
         read.map_err(|fault| fault.at(&span))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &str,
+        visitor: V,
+    ) -> Result<V::Value, ConfigFault> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         if self.value.get_ref().is_table() { self.deserialize_any(visitor) } else { Err(self.not_a_table()) }
     }
 
@@ -151,7 +155,7 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConfigFault> {
         self.deserialize_map(visitor)
     }
 
@@ -161,10 +165,10 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
         _: &'static str,
         words: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConfigFault> {
         let span = self.span();
         let DeValue::String(text) = self.value.get_ref() else { return Err(one_of(words).at(&span)) };
-        let word: StrDeserializer<'_, Fault> = text.as_ref().into_deserializer();
+        let word: StrDeserializer<'_, ConfigFault> = text.as_ref().into_deserializer();
         visitor.visit_enum(word).map_err(|fault| fault.at(&span))
     }
 
@@ -174,12 +178,12 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
     }
 }
 
-fn one_of(words: &[&str]) -> Fault {
+fn one_of(words: &[&str]) -> ConfigFault {
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    Fault::new(Problem::OfKey(format!("is {}", words.join(" or "))))
+    ConfigFault::new(Problem::OfKey(format!("is {}", words.join(" or "))))
 }
 
-fn integer<'de, V: Visitor<'de>>(number: &DeInteger<'_>, visitor: V) -> Result<V::Value, Fault> {
+fn integer<'de, V: Visitor<'de>>(number: &DeInteger<'_>, visitor: V) -> Result<V::Value, ConfigFault> {
     match i64::from_str_radix(number.as_str(), number.radix()) {
         Ok(number) => visitor.visit_i64(number),
         Err(_) => Err(de::Error::invalid_type(Unexpected::Other("a large number"), &visitor)),
@@ -189,9 +193,9 @@ fn integer<'de, V: Visitor<'de>>(number: &DeInteger<'_>, visitor: V) -> Result<V
 struct Table<'t, 'i>(&'t DeTable<'i>);
 
 impl<'de> Deserializer<'de> for Table<'_, '_> {
-    type Error = Fault;
+    type Error = ConfigFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         visitor.visit_map(Rows { rows: self.0.iter(), row: None })
     }
 
@@ -209,16 +213,16 @@ struct Rows<'t, 'i, I: Iterator<Item = Row<'t, 'i>>> {
 }
 
 impl<'de, 't, 'i, I: Iterator<Item = Row<'t, 'i>>> MapAccess<'de> for Rows<'t, 'i, I> {
-    type Error = Fault;
+    type Error = ConfigFault;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ConfigFault> {
         self.row = self.rows.next();
         let Some((key, _)) = self.row else { return Ok(None) };
-        let name: StrDeserializer<'_, Fault> = key.get_ref().as_ref().into_deserializer();
+        let name: StrDeserializer<'_, ConfigFault> = key.get_ref().as_ref().into_deserializer();
         seed.deserialize(name).map(Some).map_err(|fault| fault.at(&key.span()))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigFault> {
         let (key, value) = self.row.take().expect("a key comes before its value");
         let node = Node { value, key: Some(key) };
         let span = node.span();
@@ -229,9 +233,12 @@ impl<'de, 't, 'i, I: Iterator<Item = Row<'t, 'i>>> MapAccess<'de> for Rows<'t, '
 struct List<'t, 'i>(std::slice::Iter<'t, Spanned<DeValue<'i>>>);
 
 impl<'de> SeqAccess<'de> for List<'_, '_> {
-    type Error = Fault;
+    type Error = ConfigFault;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ConfigFault> {
         let Some(value) = self.0.next() else { return Ok(None) };
         let span = value.span();
         seed.deserialize(Node { value, key: None }).map(Some).map_err(|fault| fault.at(&span))

@@ -1,6 +1,6 @@
 //! The numbers of `[policy]`: the keys, how each is written, and where its value goes.
 
-use super::value::{Count, Flag, Pace, Part, Size, Span, Word, Words};
+use super::value::{Count, Flag, Pace, Part, Size, Span, Word, WordTable};
 use pinfold_core::Policy;
 use pinfold_core::talk::Permissions;
 use serde::Deserialize;
@@ -52,7 +52,7 @@ impl Default for Settings {
     }
 }
 
-impl Words for Permissions {
+impl WordTable for Permissions {
     const WORDS: &'static [(&'static str, Permissions)] =
         &[("ask", Permissions::Ask), ("allow", Permissions::Allow), ("deny", Permissions::Deny)];
 
@@ -61,7 +61,7 @@ impl Words for Permissions {
     }
 }
 
-impl Words for Confined {
+impl WordTable for Confined {
     const WORDS: &'static [(&'static str, Confined)] =
         &[("refuse", Confined::Refuse), ("allow", Confined::Allow)];
 

@@ -1,6 +1,6 @@
 //! `[retention]`: how long history is kept, and how large the database may become.
 
-use super::value::{Text, wrong};
+use super::value::{TextVisitor, wrong};
 use pinfold_api::units;
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Default for Retention {
 }
 
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let text = from.deserialize_any(Text("is a duration in quotes, as in \"400d\", or \"off\""))?;
+    let text = from.deserialize_any(TextVisitor("is a duration in quotes, as in \"400d\", or \"off\""))?;
     if text == OFF {
         return Ok(None);
     }
@@ -46,7 +46,7 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error
 }
 
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    let text = from.deserialize_any(Text("is a size in quotes, as in \"1G\", or \"off\""))?;
+    let text = from.deserialize_any(TextVisitor("is a size in quotes, as in \"1G\", or \"off\""))?;
     if text == OFF {
         return Ok(None);
     }

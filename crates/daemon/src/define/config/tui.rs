@@ -1,7 +1,7 @@
 //! `[tui]`: the look of the terminal UI, whether it takes the mouse, how it notifies a person, and its keys.
 
 use super::reading::nearest;
-use super::value::{Flag, Text, Word, Words};
+use super::value::{Flag, TextVisitor, Word, WordTable};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use std::fmt::{self, Formatter};
 /// The keys of the table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Table {
+pub(super) struct TuiTable {
     mouse: Option<Flag>,
     colors: Option<Word<Colors>>,
-    theme: Option<Word<Theme>>,
+    theme: Option<Word<ThemeSetting>>,
     notify: Option<Notify>,
     keys: Keys,
 }
 
 /// The settings of the terminal UI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tui {
+pub struct TuiSettings {
     /// Whether it takes the mouse.
     pub mouse: bool,
     /// How many colours it uses.
     pub colors: Colors,
     /// The background it is read on.
-    pub theme: Theme,
+    pub theme: ThemeSetting,
     /// How it notifies a person: words of [`NOTIFY`].
     pub notify: Vec<String>,
     /// Keys that differ from the usual ones, by action: words of [`ACTS`].
@@ -51,7 +51,7 @@ pub enum Colors {
 
 /// The background the UI is read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Theme {
+pub enum ThemeSetting {
     /// What `COLORFGBG` says; dark if it says nothing.
     #[default]
     Auto,
@@ -61,7 +61,7 @@ pub enum Theme {
     Light,
 }
 
-impl Words for Colors {
+impl WordTable for Colors {
     const WORDS: &'static [(&'static str, Colors)] = &[
         ("auto", Colors::Auto),
         ("none", Colors::None),
@@ -71,9 +71,9 @@ impl Words for Colors {
     ];
 }
 
-impl Words for Theme {
-    const WORDS: &'static [(&'static str, Theme)] =
-        &[("auto", Theme::Auto), ("dark", Theme::Dark), ("light", Theme::Light)];
+impl WordTable for ThemeSetting {
+    const WORDS: &'static [(&'static str, ThemeSetting)] =
+        &[("auto", ThemeSetting::Auto), ("dark", ThemeSetting::Dark), ("light", ThemeSetting::Light)];
 }
 
 /// The ways in which a terminal notifies a person.
@@ -127,14 +127,14 @@ pub const ACTS: [&str; 44] = [
     "always",
 ];
 
-impl Table {
+impl TuiTable {
     /// The settings of the table, with the usual values for the rest.
-    pub(super) fn tui(&self) -> Tui {
+    pub(super) fn tui(&self) -> TuiSettings {
         let usual = || vec!["bell".to_owned(), "title".to_owned()];
-        Tui {
+        TuiSettings {
             mouse: self.mouse.is_none_or(|flag| flag.0),
             colors: self.colors.map_or(Colors::Auto, |word| word.0),
-            theme: self.theme.map_or(Theme::Auto, |word| word.0),
+            theme: self.theme.map_or(ThemeSetting::Auto, |word| word.0),
             notify: self.notify.as_ref().map_or_else(usual, |notify| notify.0.clone()),
             keys: self.keys.0.clone(),
         }
@@ -189,7 +189,7 @@ struct Act(String);
 
 impl<'de> Deserialize<'de> for Act {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Act, D::Error> {
-        let act = from.deserialize_str(Text("is a word for what is done"))?;
+        let act = from.deserialize_str(TextVisitor("is a word for what is done"))?;
         if ACTS.contains(&act.as_str()) { Ok(Act(act)) } else { Err(unknown(&act, &ACTS)) }
     }
 }
@@ -236,6 +236,6 @@ struct Texted(String);
 
 impl<'de> Deserialize<'de> for Texted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texted, D::Error> {
-        from.deserialize_any(Text("is a list of words in quotes")).map(Texted)
+        from.deserialize_any(TextVisitor("is a list of words in quotes")).map(Texted)
     }
 }

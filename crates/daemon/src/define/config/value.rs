@@ -57,7 +57,7 @@ pub(super) struct Names(pub(super) Vec<String>);
 pub(super) struct Word<T>(pub(super) T);
 
 /// A type with a table of words.
-pub(super) trait Words: Copy + 'static {
+pub(super) trait WordTable: Copy + 'static {
     const WORDS: &'static [(&'static str, Self)];
 
     /// Writes what the value of its key should be.
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for Count {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
         let expected = "is a duration in quotes, as in \"250ms\", \"10s\", \"5m\", \"2h\", \"7d\"";
-        let text = from.deserialize_any(Text(expected))?;
+        let text = from.deserialize_any(TextVisitor(expected))?;
         units::duration(&text).map(Span).map_err(|error| wrong(&text, &format!("is a duration: {error}")))
     }
 }
@@ -109,14 +109,15 @@ impl<'de> Deserialize<'de> for Pace {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
-        let text = from.deserialize_any(Text("is a size in quotes, as in \"512M\" or \"2G\""))?;
+        let text = from.deserialize_any(TextVisitor("is a size in quotes, as in \"512M\" or \"2G\""))?;
         units::size(&text).map(Size).map_err(|error| wrong(&text, &format!("is a size: {error}")))
     }
 }
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Amount, D::Error> {
-        let text = from.deserialize_any(Text("is an amount in quotes, as in \"5USD\" or \"0.50USD\""))?;
+        let text =
+            from.deserialize_any(TextVisitor("is an amount in quotes, as in \"5USD\" or \"0.50USD\""))?;
         let amount = units::money(&text).map(|amount| Amount(Money(amount)));
         amount.map_err(|error| wrong(&text, &format!("is an amount: {error}")))
     }
@@ -166,7 +167,7 @@ impl<'de> Deserialize<'de> for Flag {
 
 impl<'de> Deserialize<'de> for Quoted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Quoted, D::Error> {
-        from.deserialize_any(Text("is a text in quotes")).map(Quoted)
+        from.deserialize_any(TextVisitor("is a text in quotes")).map(Quoted)
     }
 }
 
@@ -192,10 +193,10 @@ impl<'de> Deserialize<'de> for Names {
     }
 }
 
-impl<'de, T: Words> Deserialize<'de> for Word<T> {
+impl<'de, T: WordTable> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Word<T>, D::Error> {
         struct Reading<T>(PhantomData<T>);
-        impl<T: Words> Visitor<'_> for Reading<T> {
+        impl<T: WordTable> Visitor<'_> for Reading<T> {
             type Value = Word<T>;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -212,9 +213,9 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
 }
 
 /// Reads a text; its own text says what is expected.
-pub(super) struct Text(pub(super) &'static str);
+pub(super) struct TextVisitor(pub(super) &'static str);
 
-impl Visitor<'_> for Text {
+impl Visitor<'_> for TextVisitor {
     type Value = String;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {

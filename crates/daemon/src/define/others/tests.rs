@@ -1,5 +1,5 @@
 use super::*;
-use crate::define::id_files::{Reading, started};
+use crate::define::id_files::{IdFileReading, started};
 use crate::define::preset::{Does, PresetChanges};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -97,7 +97,7 @@ fn a_file_that_is_being_written_is_waited_for_and_odd_names_are_passed_over() {
         std::fs::write(temp.path().join(name), "{}").unwrap();
     }
     std::fs::write(files.file_of(pid), r#"{"id":"a","#).unwrap();
-    assert_eq!(files.of_agent(pid).unwrap(), (pid, Reading::Torn));
+    assert_eq!(files.of_agent(pid).unwrap(), (pid, IdFileReading::Torn));
     let writing = files.clone();
     let writer = std::thread::spawn(move || say(&writing, pid, "a", ticks));
     assert_eq!(others(&files, "a").look().unwrap().map(|found| found.pid), Some(pid));
@@ -118,27 +118,27 @@ fn a_program_behind_a_launcher_is_found_below_it() {
     let temp = tempfile::tempdir().unwrap();
     let (files, program) = (files(temp.path()), Program::new());
     let own = std::process::id();
-    assert_eq!(files.of_agent(own).unwrap(), (own, Reading::Absent));
+    assert_eq!(files.of_agent(own).unwrap(), (own, IdFileReading::Absent));
     say(&files, program.0.id(), "a", program.ticks());
-    let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
+    let (_, IdFileReading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
     assert_eq!((said.session.as_deref(), said.does), (Some("a"), Some(Does::Working)));
     // The agent's own file comes first.
     say(&files, own, "b", started(own).unwrap().unwrap());
-    let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
+    let (_, IdFileReading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
     assert_eq!(said.session.as_deref(), Some("b"));
 }
 
 /// The vendor's daemon, with the files of Claude Code's.
-fn daemon(folder: &Path) -> VendorDaemon {
+fn daemon(folder: &Path) -> VendorDaemonFiles {
     let keys = pinfold_agents::preset::shipped("claude").unwrap().preset().vendor_daemon.unwrap();
-    VendorDaemon { file: folder.join("lock"), roster: folder.join("roster"), keys }
+    VendorDaemonFiles { file: folder.join("lock"), roster: folder.join("roster"), keys }
 }
 
-fn is(daemon: &VendorDaemon, pid: u32, start: u64) {
+fn is(daemon: &VendorDaemonFiles, pid: u32, start: u64) {
     std::fs::write(&daemon.file, format!(r#"{{"pid":{pid},"procStart":"{start}"}}"#)).unwrap();
 }
 
-fn keeps(daemon: &VendorDaemon, session: &str) {
+fn keeps(daemon: &VendorDaemonFiles, session: &str) {
     let text = format!(r#"{{"workers":{{"1":{{"pid":1,"sessionId":"{session}"}}}}}}"#);
     std::fs::write(&daemon.roster, text).unwrap();
 }

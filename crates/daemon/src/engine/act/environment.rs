@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 /// What the variables of a run are made from.
-pub(super) struct Given<'a> {
+pub(super) struct EnvironmentInputs<'a> {
     pub(super) definition: &'a Definition,
     /// The preset of its agent.
     pub(super) preset: Option<&'a Preset>,
@@ -37,7 +37,7 @@ pub(super) struct Telemetry {
 ///
 /// Variables that say where things are and those of the preset are included unless the session defines its
 /// own. What the preset strips is never included.
-pub(super) fn of(given: &Given<'_>) -> Vec<OsString> {
+pub(super) fn of(given: &EnvironmentInputs<'_>) -> Vec<OsString> {
     let mut own = given.definition.env.all();
     if let Some(preset) = given.preset {
         for (name, value) in &preset.set {

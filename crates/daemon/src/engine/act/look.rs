@@ -2,12 +2,12 @@
 //! use, and a program that pinfold did not start may be using the session. Both are checked with the
 //! session's own locks held.
 
-use crate::define::before_start::{BeforeStart, Found};
+use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::id_files::Outsider;
 use crate::define::others::Others;
 use crate::engine::Engine;
-use crate::engine::input::{Input, Looked};
-use crate::ports::locks::{Awaited, passing};
+use crate::engine::input::{Looked, LoopInput};
+use crate::ports::locks::{Obstacle, passing};
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{HolderSeen, Purpose, StartRefused};
 use pinfold_core::{RunEvent, RunNumber};
@@ -28,13 +28,14 @@ impl Engine {
         let (handle, others) = (self.handle.clone(), before.others.clone());
         let told = move |found| {
             let looked = Looked { run, purpose, found, others, beginnings };
-            handle.tell(Input::Looked { id, looked: Box::new(looked) });
+            handle.tell(LoopInput::Looked { id, looked: Box::new(looked) });
         };
         self.ports.files.look_for(before, Box::new(told));
     }
 
     pub(in crate::engine) fn looked(&mut self, id: SessionId, looked: Looked) {
-        let Looked { run, purpose, found: Found { transcript, outsider }, others, beginnings } = looked;
+        let Looked { run, purpose, found: BeforeStartFindings { transcript, outsider }, others, beginnings } =
+            looked;
         let waits = self.sessions.get(&id).is_some_and(|tracked| {
             tracked.beginnings == beginnings && tracked.session.live_run() == Some(run)
         });
@@ -63,7 +64,7 @@ impl Engine {
         );
         let holder = Box::new(outsider.seen(resource.unwrap_or_default()));
         if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.awaited = Some(Awaited::Process(Box::new((others, outsider))));
+            tracked.awaited = Some(Obstacle::Process(Box::new((others, outsider))));
         }
         self.of_run(id, run, RunEvent::LockBusy { holder: Some(holder) });
     }

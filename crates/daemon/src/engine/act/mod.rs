@@ -12,11 +12,11 @@ use super::Engine;
 use crate::crash;
 use crate::define::definition::{Definition, Turns};
 use crate::define::preset::Transcript;
-use crate::engine::input::Input;
+use crate::engine::input::LoopInput;
 use crate::engine::session::{Reservation, Tracked};
-use crate::engine::taping::Given;
+use crate::engine::taping::MessageDelivery;
 use crate::engine::taping::most_unheard;
-use crate::ports::locks::{Awaited, Held, Refused, Wanted};
+use crate::ports::locks::{LocksRefused, LocksWanted, Obstacle, RunLocks};
 use crate::ports::shims::Birth;
 use crate::ports::shims::order::Order;
 use pinfold_core::event::StartFailure;
@@ -54,7 +54,7 @@ impl Engine {
             Action::LookAgain => self.look_again(id),
             Action::Deliver { run, message, attempt, delivery, repeated } => {
                 let repetition = repeated && self.marks_repetition(id);
-                self.deliver(id, run, Given { message, attempt, delivery, repetition });
+                self.deliver(id, run, MessageDelivery { message, attempt, delivery, repetition });
             }
             Action::StartGuest { run, guest } => self.start_guest(id, run, guest),
             Action::ConfirmMemory { run } => self.confirm_memory(id, run),
@@ -100,13 +100,15 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
         let Some(tracked) = self.sessions.get(&id) else { return };
-        let Some(wanted) = Wanted::new(&tracked.name, &self.as_known(tracked), name) else { return };
+        let Some(wanted) = LocksWanted::new(&tracked.name, &self.as_known(tracked), name) else { return };
         let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
         let handle = self.handle.clone();
-        self.ports.locks.reserve(wanted, Box::new(move |result| handle.tell(Input::Reserved { id, result })));
+        self.ports
+            .locks
+            .reserve(wanted, Box::new(move |result| handle.tell(LoopInput::Reserved { id, result })));
     }
 
-    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Box<dyn Held>, Refused>) {
+    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Box<dyn RunLocks>, LocksRefused>) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let Reservation::UnderWay(run) = std::mem::replace(&mut tracked.reservation, Reservation::Nothing)
         else {
@@ -118,10 +120,10 @@ impl Engine {
                 RunEvent::Reserved
             }
             Err(refused) => {
-                if let Refused::Busy { resource, .. } = &refused {
-                    tracked.awaited = Some(Awaited::Lock(resource.clone()));
+                if let LocksRefused::Busy { resource, .. } = &refused {
+                    tracked.awaited = Some(Obstacle::Lock(resource.clone()));
                 }
-                if let Refused::System(refused) = &refused {
+                if let LocksRefused::System(refused) = &refused {
                     warn!(session = tracked.name, run = run.0, "it cannot be started: {}", refused.text);
                 }
                 refused.event()
@@ -162,7 +164,7 @@ impl Engine {
         let Some(opening) = self.opening(id) else { return };
         let birth = Birth { opening, generation: self.generation, settled, start };
         let handle = self.handle.clone();
-        let up = move |result| handle.tell(Input::ShimUp { id, run, result });
+        let up = move |result| handle.tell(LoopInput::ShimUp { id, run, result });
         self.ports.shims.open(birth, held, Box::new(up));
     }
 
@@ -235,7 +237,7 @@ impl Engine {
             run,
             run_id: tracked.run_id(run)?.to_string(),
             arguments: words,
-            environment: environment::of(&environment::Given {
+            environment: environment::of(&environment::EnvironmentInputs {
                 definition,
                 preset: preset.as_ref(),
                 places: &self.home.variables,
@@ -291,7 +293,7 @@ impl Engine {
         tracked.forget_holder();
         let Some(awaited) = tracked.awaited.clone() else { return };
         let handle = self.handle.clone();
-        let free = Box::new(move |()| handle.tell(Input::HolderGone { id }));
+        let free = Box::new(move |()| handle.tell(LoopInput::HolderGone { id }));
         match self.ports.locks.wait_for(awaited, free) {
             Ok(cancel) => tracked.waiting = Some(cancel),
             Err(error) => warn!(session = tracked.name, "what it needs cannot be waited for: {error}"),
@@ -300,7 +302,7 @@ impl Engine {
 
     pub(super) fn holder_gone(&mut self, id: SessionId) {
         if let Some(early) = self.early(id) {
-            return early.push(Input::HolderGone { id });
+            return early.push(LoopInput::HolderGone { id });
         }
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.waiting = None;

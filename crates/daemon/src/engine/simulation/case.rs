@@ -2,13 +2,13 @@
 
 use super::check::{Checker, Violation};
 use super::ground::Ground;
-use super::machine::{Machine, Shared};
+use super::machine::{Shared, VirtualMachine};
 use super::ports::ports;
 use super::witness::{Decisions, Witnessed};
-use super::world::{Holder, Room, SESSIONS};
+use super::world::{Room, SESSIONS, SimulatedHolder};
 use crate::define::definition::Definition;
-use crate::engine::input::{Create, Handle, Input};
-use crate::engine::{Engine, Limits, Parts, WhyNot};
+use crate::engine::input::{Create, Handle, LoopInput};
+use crate::engine::{Engine, Parts, ResourceLimits, WhyNot};
 use crate::ports::journal::StoreJournal;
 use crate::ports::shims::LinkNumber;
 use pinfold_core::decision::Answer;
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 pub(super) struct Case {
     pub(super) shared: Shared,
     pub(super) disk: Store,
-    pub(super) daemon: Option<Daemon>,
+    pub(super) daemon: Option<SimulatedDaemon>,
     pub(super) checker: Checker,
     pub(super) ids: Vec<SessionId>,
     ground: Rc<Ground>,
@@ -45,20 +45,20 @@ pub(super) struct Case {
 }
 
 /// What dies with kill -9.
-pub(super) struct Daemon {
+pub(super) struct SimulatedDaemon {
     pub(super) engine: Engine,
     pub(super) journal: StoreJournal,
-    inputs: UnboundedReceiver<Input>,
-    pub(super) pending: [VecDeque<Input>; SESSIONS],
+    inputs: UnboundedReceiver<LoopInput>,
+    pub(super) pending: [VecDeque<LoopInput>; SESSIONS],
     /// Reports of shims, kept to be repeated.
     pub(super) said: [Vec<(LinkNumber, Report)>; SESSIONS],
     /// Answers that are due once their question was taken, in the order of the questions.
     pub(super) asked: [VecDeque<oneshot::Receiver<Result<Answer, WhyNot>>>; SESSIONS],
-    pub(super) waiting: Vec<Waiting>,
+    pub(super) waiting: Vec<WaitingClient>,
 }
 
 /// A client that waits for an answer.
-pub(super) struct Waiting {
+pub(super) struct WaitingClient {
     session: usize,
     answer: oneshot::Receiver<Result<Answer, WhyNot>>,
     /// How many batches must be done first; `None` if that is not known.
@@ -72,7 +72,7 @@ impl Case {
             Room { boot: 1_000, awake: 1_000, wall: 1_700_000_000_000, next_pid: 100, ..Room::default() };
         ground.sweep();
         let mut case = Case {
-            shared: Shared::new(Machine::new(room)),
+            shared: Shared::new(VirtualMachine::new(room)),
             disk: pinfold_store::open(&Backend::Memory(History::All)).expect("memory can be opened"),
             daemon: None,
             checker: Checker::default(),
@@ -102,7 +102,7 @@ impl Case {
         self.collect();
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
         let create = Create { name, definition, broken, by, reply };
-        daemon.engine.take(Input::Create(Box::new(create)));
+        daemon.engine.take(LoopInput::Create(Box::new(create)));
         let made = daemon.inputs.try_recv().expect("its folder is made at once");
         daemon.engine.take(made);
         let id = *daemon.engine.names.get(&format!("s{session}")).expect("it was made");
@@ -140,7 +140,7 @@ impl Case {
         let machine = self.shared.lock().room.machine();
         engine.look_around(machine);
         self.shared.lock().room.machine_restarted = false;
-        self.daemon = Some(Daemon {
+        self.daemon = Some(SimulatedDaemon {
             engine,
             journal: self.journal(&reader),
             inputs,
@@ -150,7 +150,7 @@ impl Case {
             waiting: Vec::new(),
         });
         if self.held_up {
-            self.tell(0, Input::Trouble(Trouble::Full));
+            self.tell(0, LoopInput::Trouble(Trouble::Full));
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Case {
             folders: self.ground.folders.clone(),
             generation: self.generation,
             shim_program: ("/virtual/shim".into(), Vec::new()),
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             umask: None,
             last_event: 0,
             handle,
@@ -210,12 +210,12 @@ impl Case {
         drop(machine);
         drop((dead, lost));
         let mut machine = self.shared.lock();
-        (0..SESSIONS).for_each(|session| machine.room.free(Holder::Daemon(session)));
+        (0..SESSIONS).for_each(|session| machine.room.free(SimulatedHolder::Daemon(session)));
         self.decisions.forget();
     }
 
     /// Queues an input for a session, as if it came from outside.
-    pub(super) fn tell(&mut self, session: usize, input: Input) {
+    pub(super) fn tell(&mut self, session: usize, input: LoopInput) {
         if let Some(daemon) = &mut self.daemon {
             daemon.pending[session].push_back(input);
         }
@@ -237,7 +237,7 @@ impl Case {
         let Some(daemon) = &mut self.daemon else { return Ok(false) };
         let Some(input) = daemon.pending[session].pop_front() else { return Ok(false) };
         let answer = asks(&input).then(|| daemon.asked[session].pop_front()).flatten();
-        if let Input::Shim { link, report: Some(report), .. } = &input
+        if let LoopInput::Shim { link, report: Some(report), .. } = &input
             && repeats(report)
         {
             daemon.said[session].push((*link, report.clone()));
@@ -251,7 +251,7 @@ impl Case {
         daemon.engine.settle_accounts();
         if let Some(answer) = answer {
             let after = (!early && ordered > before).then_some(ordered);
-            daemon.waiting.push(Waiting { session, answer, after });
+            daemon.waiting.push(WaitingClient { session, answer, after });
         }
         self.after_a_turn()?;
         Ok(true)
@@ -376,54 +376,54 @@ pub(super) fn definition(session: usize, variant: u8) -> Definition {
 }
 
 /// The session that an input is about.
-fn about(input: &Input) -> Option<SessionId> {
+fn about(input: &LoopInput) -> Option<SessionId> {
     match input {
-        Input::Happened { id, .. }
-        | Input::Post { id, .. }
-        | Input::Define { id, .. }
-        | Input::Reserved { id, .. }
-        | Input::ShimUp { id, .. }
-        | Input::Shim { id, .. }
-        | Input::ShimGone { id, .. }
-        | Input::Tape { id, .. }
-        | Input::VendorHeld { id, .. }
-        | Input::Looked { id, .. }
-        | Input::HolderGone { id }
-        | Input::Attaching { id, .. }
-        | Input::Observed { id, .. }
-        | Input::Memory { id, .. }
-        | Input::Filed { id, .. }
-        | Input::StopOverdue { id, .. }
-        | Input::DownOverdue { id }
-        | Input::HolderEnded { id, .. }
-        | Input::WriterSeen { id, .. }
-        | Input::FilesSeen { id, .. }
-        | Input::StopNoted { id, .. }
-        | Input::FilesDeleted { id, .. } => Some(*id),
-        Input::Committed { of, .. } => of.map(|of| of.id),
-        Input::Create(_)
-        | Input::Swept { .. }
-        | Input::FolderMade { .. }
-        | Input::Forgotten(_)
-        | Input::ConfigRead(_)
-        | Input::StrangersSought(_)
-        | Input::Look(_)
-        | Input::Command(_)
-        | Input::Reload
-        | Input::Ping { .. }
-        | Input::Moved { .. }
-        | Input::Audited
-        | Input::AuditStored { .. }
-        | Input::StrangerEnded { .. }
-        | Input::Trouble(_)
-        | Input::Checked(_)
-        | Input::Note { .. }
-        | Input::Down { .. } => None,
+        LoopInput::Happened { id, .. }
+        | LoopInput::Post { id, .. }
+        | LoopInput::Define { id, .. }
+        | LoopInput::Reserved { id, .. }
+        | LoopInput::ShimUp { id, .. }
+        | LoopInput::Shim { id, .. }
+        | LoopInput::ShimGone { id, .. }
+        | LoopInput::Tape { id, .. }
+        | LoopInput::VendorHeld { id, .. }
+        | LoopInput::Looked { id, .. }
+        | LoopInput::HolderGone { id }
+        | LoopInput::Attaching { id, .. }
+        | LoopInput::Observed { id, .. }
+        | LoopInput::Memory { id, .. }
+        | LoopInput::Filed { id, .. }
+        | LoopInput::StopOverdue { id, .. }
+        | LoopInput::DownOverdue { id }
+        | LoopInput::HolderEnded { id, .. }
+        | LoopInput::WriterSeen { id, .. }
+        | LoopInput::FilesSeen { id, .. }
+        | LoopInput::StopNoted { id, .. }
+        | LoopInput::FilesDeleted { id, .. } => Some(*id),
+        LoopInput::Committed { of, .. } => of.map(|of| of.id),
+        LoopInput::Create(_)
+        | LoopInput::Swept { .. }
+        | LoopInput::FolderMade { .. }
+        | LoopInput::Forgotten(_)
+        | LoopInput::ConfigRead(_)
+        | LoopInput::StrangersSought(_)
+        | LoopInput::Look(_)
+        | LoopInput::Command(_)
+        | LoopInput::Reload
+        | LoopInput::Ping { .. }
+        | LoopInput::Moved { .. }
+        | LoopInput::Audited
+        | LoopInput::AuditStored { .. }
+        | LoopInput::StrangerEnded { .. }
+        | LoopInput::Trouble(_)
+        | LoopInput::Checked(_)
+        | LoopInput::Note { .. }
+        | LoopInput::Down { .. } => None,
     }
 }
 
-fn asks(input: &Input) -> bool {
-    matches!(input, Input::Happened { reply: Some(_), .. } | Input::Post { .. })
+fn asks(input: &LoopInput) -> bool {
+    matches!(input, LoopInput::Happened { reply: Some(_), .. } | LoopInput::Post { .. })
 }
 
 /// Whether a shim may send this report twice.

@@ -1,6 +1,6 @@
 //! What must hold after every step, whatever has happened.
 
-use super::world::{Holder, Room, SESSIONS, directory_of};
+use super::world::{Room, SESSIONS, SimulatedHolder, directory_of};
 use pinfold_core::decision::{Record, RunExited};
 use pinfold_core::event::{Ask, Joins, MessageEvent, RunEvent};
 use pinfold_core::inbox::{MessageChange, MessageFailure};
@@ -62,8 +62,8 @@ impl Checker {
             let twin = (0..SESSIONS)
                 .find(|other| *other != session && directory_of(*other) == directory && alive(*other));
             ensure(twin.is_none(), || format!("sessions {session} and {twin:?} run in one directory"))?;
-            let holds = room.session_locks[session] == Holder::Shim(session)
-                && room.directory_locks[directory] == Holder::Shim(session);
+            let holds = room.session_locks[session] == SimulatedHolder::Shim(session)
+                && room.directory_locks[directory] == SimulatedHolder::Shim(session);
             ensure(holds, || format!("session {session} runs without its locks"))?;
             ensure(!room.strays[session], || {
                 format!("session {session} runs beside what is left of its last run")

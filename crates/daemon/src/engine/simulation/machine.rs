@@ -2,11 +2,11 @@
 //! yet.
 
 use super::check::Violation;
-use super::nursery::Trouble;
-use super::world::{Holder, Room, SESSIONS, directory_of};
+use super::nursery::BirthTrouble;
+use super::world::{Room, SESSIONS, SimulatedHolder, directory_of};
 use crate::ports::Then;
-use crate::ports::locks::{Held, HolderEnded, Refused, Waiting};
-use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::locks::{CancellableWait, HolderEnded, LocksRefused, RunLocks};
+use crate::ports::shims::observe::{SessionLook, SessionSeen};
 use crate::ports::shims::order::Order;
 use crate::ports::shims::{Birth, Hear, ShimUp};
 use crate::ports::stops::Stops;
@@ -25,38 +25,38 @@ use std::time::Instant;
 
 /// The machine, shared by the ports of the live daemon.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Machine>>);
+pub(super) struct Shared(Arc<Mutex<VirtualMachine>>);
 
 impl Shared {
-    pub(super) fn new(machine: Machine) -> Shared {
+    pub(super) fn new(machine: VirtualMachine) -> Shared {
         Shared(Arc::new(Mutex::new(machine)))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Machine> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, VirtualMachine> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(super) struct Machine {
+pub(super) struct VirtualMachine {
     pub(super) room: Room,
     /// When the clock of graces began.
     pub(super) began: Instant,
-    pub(super) jobs: [VecDeque<Job>; SESSIONS],
+    pub(super) jobs: [VecDeque<PoolJob>; SESSIONS],
     /// What the store's thread has yet to do, in order.
     pub(super) commits: VecDeque<Commit>,
     pub(super) reminders: Vec<(Instant, Then<()>)>,
     pub(super) waiters: [Option<Waiter>; SESSIONS],
-    pub(super) links: [Option<Link>; SESSIONS],
+    pub(super) links: [Option<VirtualLink>; SESSIONS],
     /// Links that have ended, with reports that were not read yet. Each is read by a task of its own, so
     /// those reports may arrive at any time, even after the first of a new link.
-    pub(super) fading: Vec<(usize, Link)>,
+    pub(super) fading: Vec<(usize, VirtualLink)>,
     pub(super) alarm: Option<Boot>,
     /// The turn files.
     pub(super) turns: [Option<Turn>; SESSIONS],
     /// Failed starts, as the records have them.
     pub(super) failures: [BTreeMap<RunNumber, StartFailure>; SESSIONS],
     /// What will go wrong with the next birth in each session.
-    pub(super) births: [Option<Trouble>; SESSIONS],
+    pub(super) births: [Option<BirthTrouble>; SESSIONS],
     /// How many processes have copies of a session's locks and are not shims yet.
     pub(super) unborn: [u32; SESSIONS],
     /// A promise broken in a port.
@@ -79,13 +79,13 @@ pub(super) struct Machine {
 }
 
 /// A job for a pool thread.
-pub(super) enum Job {
-    Reserve(Then<Result<Box<dyn Held>, Refused>>),
-    Open(Box<Birth>, Box<dyn Held>, Then<Result<Box<ShimUp>, StartRefused>>),
-    Observe(Box<Look>, Then<Seen>),
+pub(super) enum PoolJob {
+    Reserve(Then<Result<Box<dyn RunLocks>, LocksRefused>>),
+    Open(Box<Birth>, Box<dyn RunLocks>, Then<Result<Box<ShimUp>, StartRefused>>),
+    Observe(Box<SessionLook>, Then<SessionSeen>),
     Prove(Then<bool>),
     EndHolder(Then<HolderEnded>),
-    ReadTape(crate::ports::tapes::Stretch, Then<crate::ports::tapes::Passage>),
+    ReadTape(crate::ports::tapes::TapeStretch, Then<crate::ports::tapes::Passage>),
     FindSocket(Vec<PathBuf>, Then<Option<PathBuf>>),
 }
 
@@ -104,14 +104,14 @@ pub(super) struct Waiter {
 
 pub(super) struct Cancelled(pub(super) Arc<AtomicBool>);
 
-impl Waiting for Cancelled {
+impl CancellableWait for Cancelled {
     fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// A link, as a shim has it.
-pub(super) struct Link {
+pub(super) struct VirtualLink {
     /// Open as long as the daemon holds a part of it.
     pub(super) open: Weak<()>,
     pub(super) hear: Option<Hear>,
@@ -123,9 +123,9 @@ pub(super) struct Link {
     pub(super) dismissed: bool,
 }
 
-impl Machine {
-    pub(super) fn new(room: Room) -> Machine {
-        Machine {
+impl VirtualMachine {
+    pub(super) fn new(room: Room) -> VirtualMachine {
+        VirtualMachine {
             room,
             began: Instant::now(),
             jobs: [const { VecDeque::new() }; SESSIONS],
@@ -189,7 +189,7 @@ impl Machine {
 
     /// Reads the next report of such a link. Returns whether there was one.
     pub(super) fn fade(&mut self, session: usize) -> bool {
-        let heard = |(of, link): &(usize, Link)| *of == session && link.hear.is_some();
+        let heard = |(of, link): &(usize, VirtualLink)| *of == session && link.hear.is_some();
         let Some(at) = self.fading.iter().position(heard) else { return false };
         let (_, link) = &mut self.fading[at];
         if let (Some(hear), Some(word)) = (&link.hear, link.unheard.pop_front()) {
@@ -225,24 +225,24 @@ impl Machine {
     }
 
     pub(super) fn is_free(&self, session: usize) -> bool {
-        self.room.session_locks[session] == Holder::Nobody
-            && self.room.directory_locks[directory_of(session)] == Holder::Nobody
+        self.room.session_locks[session] == SimulatedHolder::Nobody
+            && self.room.directory_locks[directory_of(session)] == SimulatedHolder::Nobody
     }
 }
 
 /// The locks of a session, held by the daemon.
-pub(super) struct Grant {
+pub(super) struct VirtualGrant {
     session: usize,
     machine: Shared,
 }
 
-impl Grant {
-    pub(super) fn new(session: usize, machine: Shared) -> Grant {
-        Grant { session, machine }
+impl VirtualGrant {
+    pub(super) fn new(session: usize, machine: Shared) -> VirtualGrant {
+        VirtualGrant { session, machine }
     }
 }
 
-impl Held for Grant {
+impl RunLocks for VirtualGrant {
     fn lend(&self) -> Vec<(&Folder, &Guard)> {
         Vec::new()
     }
@@ -251,7 +251,7 @@ impl Held for Grant {
     fn surrender(self: Box<Self>) {}
 }
 
-impl Drop for Grant {
+impl Drop for VirtualGrant {
     fn drop(&mut self) {
         self.machine.lock().close(self.session);
     }

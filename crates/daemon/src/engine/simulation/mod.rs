@@ -29,7 +29,7 @@ use check::Violation;
 use ground::Ground;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use steps::Step;
+use steps::SimulationStep;
 
 /// Long enough for several lives of each session, short enough to shrink quickly.
 const STEPS_IN_A_CASE: usize = 1_000;
@@ -60,8 +60,8 @@ fn number(name: &str, default: u64) -> u64 {
 type Tally = BTreeMap<String, u64>;
 
 /// Plays a script, then lets the world come to rest.
-fn play(ground: &Rc<Ground>, steps: &[Step]) -> Result<Tally, (usize, Violation)> {
-    let noted = steps.iter().any(|step| matches!(step, Step::Disk { .. }));
+fn play(ground: &Rc<Ground>, steps: &[SimulationStep]) -> Result<Tally, (usize, Violation)> {
+    let noted = steps.iter().any(|step| matches!(step, SimulationStep::Disk { .. }));
     let mut case = Case::new(ground, noted).map_err(|violation| (0, violation))?;
     for (at, step) in steps.iter().enumerate() {
         case.play(*step).map_err(|violation| (at, violation))?;
@@ -73,7 +73,7 @@ fn play(ground: &Rc<Ground>, steps: &[Step]) -> Result<Tally, (usize, Violation)
 }
 
 /// Shrinks a failing script: drops ever smaller pieces as long as it still fails.
-fn shrink(ground: &Rc<Ground>, steps: &[Step]) -> Vec<Step> {
+fn shrink(ground: &Rc<Ground>, steps: &[SimulationStep]) -> Vec<SimulationStep> {
     let mut kept = steps.to_vec();
     let mut piece = kept.len() / 2;
     while piece > 0 {
@@ -92,7 +92,7 @@ fn shrink(ground: &Rc<Ground>, steps: &[Step]) -> Vec<Step> {
     kept
 }
 
-fn report(ground: &Rc<Ground>, seed: u64, steps: &[Step], violation: &Violation) -> String {
+fn report(ground: &Rc<Ground>, seed: u64, steps: &[SimulationStep], violation: &Violation) -> String {
     let small = shrink(ground, steps);
     let (_, smallest) = play(ground, &small).expect_err("shrinking keeps the failure");
     let json = serde_json::to_string(&small).expect("steps are plain data");
@@ -132,7 +132,7 @@ fn recorded_incidents_stay_solved() {
     for entry in std::fs::read_dir(&folder).expect("the folder of incidents") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("an incident is text");
-        let steps: Vec<Step> =
+        let steps: Vec<SimulationStep> =
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         if let Err((_, violation)) = play(&ground, &steps) {
             panic!("{}: {violation}", path.display());

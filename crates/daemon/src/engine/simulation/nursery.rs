@@ -3,9 +3,9 @@
 //!
 //! A process that was forked, or asked to fork, has a copy of the locks: they are not free before it is gone.
 
-use super::machine::{Job, Machine, Shared};
+use super::machine::{PoolJob, Shared, VirtualMachine};
 use super::shim;
-use super::world::{Holder, SESSIONS};
+use super::world::{SESSIONS, SimulatedHolder};
 use crate::ports::shims::ShimUp;
 use crate::ports::shims::birth::{Cradle, Lent, NotGreeted};
 use pinfold_core::life::StartRefused;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// What goes wrong with the next birth in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) enum Trouble {
+pub(super) enum BirthTrouble {
     /// The nursery cannot be asked.
     NoNursery,
     /// The nursery cannot be asked, and there is no program to execute.
@@ -46,7 +46,7 @@ enum Way {
 pub(super) struct VirtualCradle {
     session: usize,
     machine: Shared,
-    trouble: Option<Trouble>,
+    trouble: Option<BirthTrouble>,
     way: Cell<Way>,
 }
 
@@ -78,10 +78,10 @@ impl Cradle for VirtualCradle {
 
     fn fork(&self, _lent: &Lent<'_>) -> Option<((), Vec<Command>)> {
         match self.trouble {
-            Some(Trouble::NoNursery | Trouble::NoProgram) => return None,
-            Some(Trouble::NurseryKilled) => {}
-            Some(Trouble::NurseryStopped) => self.go(Way::Asked),
-            Some(Trouble::ShimSlow | Trouble::ShimMute) | None => self.go(Way::Forked),
+            Some(BirthTrouble::NoNursery | BirthTrouble::NoProgram) => return None,
+            Some(BirthTrouble::NurseryKilled) => {}
+            Some(BirthTrouble::NurseryStopped) => self.go(Way::Asked),
+            Some(BirthTrouble::ShimSlow | BirthTrouble::ShimMute) | None => self.go(Way::Forked),
         }
         Some(((), Vec::new()))
     }
@@ -94,7 +94,7 @@ impl Cradle for VirtualCradle {
     }
 
     fn execute(&self, _lent: &Lent<'_>) -> Result<((), Vec<Command>), StartRefused> {
-        if self.trouble == Some(Trouble::NoProgram) {
+        if self.trouble == Some(BirthTrouble::NoProgram) {
             return Err(StartRefused { errno: None, text: "no such program".to_owned() });
         }
         let mut machine = self.machine.lock();
@@ -109,7 +109,9 @@ impl Cradle for VirtualCradle {
     fn greet(&self, _link: &mut Vec<Command>, within: Duration) -> Result<Box<Welcome>, NotGreeted> {
         match (self.way.get(), self.trouble) {
             (Way::Nowhere, _) => Err(NotGreeted::Closed),
-            (Way::Asked, _) | (Way::Forked, Some(Trouble::ShimSlow | Trouble::ShimMute)) => self.wait(within),
+            (Way::Asked, _) | (Way::Forked, Some(BirthTrouble::ShimSlow | BirthTrouble::ShimMute)) => {
+                self.wait(within)
+            }
             (Way::Forked, _) => Ok(self.welcome()),
         }
     }
@@ -117,7 +119,7 @@ impl Cradle for VirtualCradle {
     fn hear_welcome(&self, _link: &mut Vec<Command>, within: Duration) -> Result<Box<Welcome>, NotGreeted> {
         match (self.way.get(), self.trouble) {
             (Way::Nowhere, _) => Err(NotGreeted::Closed),
-            (Way::Asked, _) | (Way::Forked, Some(Trouble::ShimMute)) => self.wait(within),
+            (Way::Asked, _) | (Way::Forked, Some(BirthTrouble::ShimMute)) => self.wait(within),
             (Way::Forked, _) => Ok(self.welcome()),
         }
     }
@@ -142,33 +144,33 @@ impl Cradle for VirtualCradle {
     }
 }
 
-impl Machine {
+impl VirtualMachine {
     /// A process that had a copy of the locks and was not a shim yet is gone.
     pub(super) fn unborn_leaves(&mut self, session: usize) {
         self.unborn[session] = self.unborn[session].saturating_sub(1);
         if self.unborn[session] == 0 {
-            self.room.free(Holder::Unborn(session));
+            self.room.free(SimulatedHolder::Unborn(session));
         }
     }
 
     /// The daemon closes its copies: the locks are free, unless another process has one.
     pub(super) fn close(&mut self, session: usize) {
         match self.unborn[session] {
-            0 => self.room.free(Holder::Daemon(session)),
-            _ => self.room.pass_on(Holder::Daemon(session), Holder::Unborn(session)),
+            0 => self.room.free(SimulatedHolder::Daemon(session)),
+            _ => self.room.pass_on(SimulatedHolder::Daemon(session), SimulatedHolder::Unborn(session)),
         }
     }
 
     fn is_born(&mut self, session: usize) {
         self.unborn[session] = self.unborn[session].saturating_sub(1);
-        self.room.pass_on(Holder::Unborn(session), Holder::Daemon(session));
+        self.room.pass_on(SimulatedHolder::Unborn(session), SimulatedHolder::Daemon(session));
         self.room.new_shim(session);
     }
 
     /// A daemon dies: some of its births under way have come so far that another process has the locks too.
     pub(super) fn orphan_births(&mut self) {
         for session in 0..SESSIONS {
-            let under_way = self.jobs[session].iter().any(|job| matches!(job, Job::Open(..)));
+            let under_way = self.jobs[session].iter().any(|job| matches!(job, PoolJob::Open(..)));
             if under_way && self.room.now().jitter.0.is_multiple_of(2) {
                 self.unborn[session] += 1;
             }

@@ -1,12 +1,12 @@
 //! What agents do, what people ask for, and what outsiders break.
 
 use super::case::{Case, definition};
-use super::script::{self, Asking, Coming, Ending, Work};
-use super::world::Holder;
+use super::script::{self, AgentEnding, Asking, Coming, Work};
+use super::world::SimulatedHolder;
 use super::{MEMORY_LIMIT, shim};
-use crate::engine::input::{Define, Given, Input, Post};
-use crate::engine::reply::Reply;
-use crate::memory::Read;
+use crate::engine::input::{Define, LoopInput, Post, VariablesChange};
+use crate::engine::reply::ReplyHandle;
+use crate::memory::MeterReading;
 use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, TurnEnd};
 use pinfold_core::exit::{Ended, Exit, Recognised, Said};
 use pinfold_core::rules::memory::{Reading, Source};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 impl Case {
-    pub(super) fn agent_ends(&mut self, session: usize, ending: Ending) {
+    pub(super) fn agent_ends(&mut self, session: usize, ending: AgentEnding) {
         let mut machine = self.shared.lock();
         machine.end_guest(session, Exit::Signal(9));
         let Some((run, ended)) = machine.room.agent_ends(session, |lived| end(ending, lived)) else { return };
@@ -68,7 +68,7 @@ impl Case {
     fn drop_message(&mut self, session: usize) {
         if self.shared.lock().room.agent(session).is_some_and(|agent| agent.turn.is_some()) {
             self.agent_works(session, Work::Takes);
-            self.agent_ends(session, Ending::Code(1));
+            self.agent_ends(session, AgentEnding::Code(1));
         }
     }
 
@@ -81,10 +81,14 @@ impl Case {
     pub(super) fn foreign(&mut self, directory: usize, takes: bool) {
         let lock = &mut self.shared.lock().room.directory_locks[directory];
         match (*lock, takes) {
-            (Holder::Nobody, true) => *lock = Holder::Outsider,
-            (Holder::Outsider, false) => *lock = Holder::Nobody,
+            (SimulatedHolder::Nobody, true) => *lock = SimulatedHolder::Outsider,
+            (SimulatedHolder::Outsider, false) => *lock = SimulatedHolder::Nobody,
             (
-                Holder::Nobody | Holder::Daemon(_) | Holder::Shim(_) | Holder::Unborn(_) | Holder::Outsider,
+                SimulatedHolder::Nobody
+                | SimulatedHolder::Daemon(_)
+                | SimulatedHolder::Shim(_)
+                | SimulatedHolder::Unborn(_)
+                | SimulatedHolder::Outsider,
                 _,
             ) => {}
         }
@@ -104,19 +108,19 @@ impl Case {
                 script::attach(consumer_id(session, who), joining, urgent)
             }
         };
-        let (reply, receiver) = Reply::new();
+        let (reply, receiver) = ReplyHandle::new();
         let (id, event) = (self.ids[session], Box::new(Event::Asked(ask)));
         let Some(daemon) = &mut self.daemon else { return };
         daemon.asked[session].push_back(receiver);
-        self.tell(session, Input::Happened { id, event, facts: Box::default(), reply: Some(reply) });
+        self.tell(session, LoopInput::Happened { id, event, facts: Box::default(), reply: Some(reply) });
     }
 
     pub(super) fn post(&mut self, session: usize, post: Post) {
-        let (reply, receiver) = Reply::new();
+        let (reply, receiver) = ReplyHandle::new();
         let id = self.ids[session];
         let Some(daemon) = &mut self.daemon else { return };
         daemon.asked[session].push_back(receiver);
-        self.tell(session, Input::Post { id, post, by: None, reply });
+        self.tell(session, LoopInput::Post { id, post, by: None, reply });
     }
 
     pub(super) fn cancel(&mut self, session: usize) {
@@ -140,7 +144,7 @@ impl Case {
 
     pub(super) fn happens(&mut self, session: usize, event: Event) {
         let (id, event) = (self.ids[session], Box::new(event));
-        self.tell(session, Input::Happened { id, event, facts: Box::default(), reply: None });
+        self.tell(session, LoopInput::Happened { id, event, facts: Box::default(), reply: None });
     }
 
     /// No shim reports yet that a turn ended without an answer: the loop is told, as it is of answers, until
@@ -167,14 +171,15 @@ impl Case {
             .map_or(Reading::Unknown, |percent| Reading::Bytes(u64::from(percent) * MEMORY_LIMIT / 100));
         let source =
             if percent.is_some_and(|percent| percent % 2 == 0) { Source::Cgroup } else { Source::Sum };
-        let (id, read) = (self.ids[session], Read { reading, source, swap: 0 });
-        self.tell(session, Input::Memory { id, run, read });
+        let (id, read) = (self.ids[session], MeterReading { reading, source, swap: 0 });
+        self.tell(session, LoopInput::Memory { id, run, read });
     }
 
     pub(super) fn redefine(&mut self, session: usize, variant: u8) {
-        let define = Define { definition: definition(session, variant), given: Given::AsBefore, by: None };
+        let define =
+            Define { definition: definition(session, variant), given: VariablesChange::AsBefore, by: None };
         let (id, define) = (self.ids[session], Box::new(define));
-        self.tell(session, Input::Define { id, define, reply: oneshot::channel().0 });
+        self.tell(session, LoopInput::Define { id, define, reply: oneshot::channel().0 });
     }
 }
 
@@ -182,19 +187,19 @@ fn consumer_id(session: usize, who: u8) -> ConsumerId {
     ConsumerId(session as u64 * 10 + u64::from(who % 3))
 }
 
-fn end(ending: Ending, lived: Duration) -> Ended {
+fn end(ending: AgentEnding, lived: Duration) -> Ended {
     match ending {
-        Ending::Code(code) => Ended::new(Exit::Code(i32::from(code)), lived),
-        Ending::Signal(signal) => Ended::new(Exit::Signal(i32::from(signal)), lived),
-        Ending::Drained => Ended { said: Some(Said::Drained), ..Ended::new(Exit::Code(0), lived) },
-        Ending::Contended => Ended::new(Exit::Code(75), lived),
-        Ending::StaleId => {
+        AgentEnding::Code(code) => Ended::new(Exit::Code(i32::from(code)), lived),
+        AgentEnding::Signal(signal) => Ended::new(Exit::Signal(i32::from(signal)), lived),
+        AgentEnding::Drained => Ended { said: Some(Said::Drained), ..Ended::new(Exit::Code(0), lived) },
+        AgentEnding::Contended => Ended::new(Exit::Code(75), lived),
+        AgentEnding::StaleId => {
             Ended { recognised: Some(Recognised::StaleId), ..Ended::new(Exit::Code(1), lived) }
         }
-        Ending::Limit => Ended {
+        AgentEnding::Limit => Ended {
             recognised: Some(Recognised::UsageLimit { resets: None }),
             ..Ended::new(Exit::Code(1), lived)
         },
-        Ending::OutOfMemory => Ended { oom_killed: true, ..Ended::new(Exit::Signal(9), lived) },
+        AgentEnding::OutOfMemory => Ended { oom_killed: true, ..Ended::new(Exit::Signal(9), lived) },
     }
 }

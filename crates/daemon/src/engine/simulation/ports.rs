@@ -1,25 +1,27 @@
 //! Virtual ports: what the loop orders waits in the machine until the script carries it out.
 
-use super::machine::{Cancelled, Commit, Job, Link, Shared, Waiter};
-use crate::define::before_start::{BeforeStart, Found};
+use super::machine::{Cancelled, Commit, PoolJob, Shared, VirtualLink, Waiter};
+use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
 use crate::define::id_files::IdFiles;
 use crate::define::values::Values;
-use crate::memory::Watch;
+use crate::memory::RunWatch;
 use crate::ports::clock::Clock;
 use crate::ports::files::{Files, NotMade, writer};
 use crate::ports::id_files::IdFileWatch;
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
-use crate::ports::locks::{Awaited, Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
-use crate::ports::memory::{MemoryWatch, Watched};
-use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::locks::{
+    CancellableWait, HolderEnded, Locks, LocksRefused, LocksWanted, Lost, Obstacle, RunLocks,
+};
+use crate::ports::memory::{RunMemoryWatch, Watched};
+use crate::ports::shims::observe::{SessionLook, SessionSeen};
 use crate::ports::shims::order::Order;
-use crate::ports::shims::outbox::{Outlet, Wire};
+use crate::ports::shims::outbox::{Outlet, ShimWire};
 use crate::ports::shims::strangers::There;
 use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
-use crate::ports::stops::{Noted, Stops};
-use crate::ports::tapes::{Passage, Stretch, Tapes};
+use crate::ports::stops::{NotedStop, Stops};
+use crate::ports::tapes::{Passage, TapeStretch, Tapes};
 use crate::ports::{Ports, Then};
 use pinfold_core::life::HolderSeen;
 use pinfold_core::life::StartRefused;
@@ -95,7 +97,7 @@ struct World {
 }
 
 impl World {
-    fn order(&self, session: usize, job: Job) {
+    fn order(&self, session: usize, job: PoolJob) {
         self.machine.lock().jobs[session].push_back(job);
     }
 
@@ -111,12 +113,12 @@ pub(super) fn number_of(name: &str) -> usize {
 }
 
 impl Locks for World {
-    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
-        self.order(number_of(wanted.session_name()), Job::Reserve(then));
+    fn reserve(&self, wanted: LocksWanted, then: Then<Result<Box<dyn RunLocks>, LocksRefused>>) {
+        self.order(number_of(wanted.session_name()), PoolJob::Reserve(then));
     }
 
-    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
-        let Awaited::Lock(Resource::Directory(path)) = &awaited else {
+    fn wait_for(&self, awaited: Obstacle, then: Then<()>) -> io::Result<Box<dyn CancellableWait>> {
+        let Obstacle::Lock(Resource::Directory(path)) = &awaited else {
             return Err(io::Error::other("never refused"));
         };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -127,21 +129,21 @@ impl Locks for World {
     }
 
     fn prove_absent(&self, lost: Lost, then: Then<bool>) {
-        self.order(number_of(&lost.name), Job::Prove(then));
+        self.order(number_of(&lost.name), PoolJob::Prove(then));
     }
 
     fn end_holder(&self, name: String, then: Then<HolderEnded>) {
-        self.order(number_of(&name), Job::EndHolder(then));
+        self.order(number_of(&name), PoolJob::EndHolder(then));
     }
 }
 
 impl Shims for World {
-    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
-        self.order(number_of(&birth.opening.session), Job::Open(Box::new(birth), held, then));
+    fn open(&self, birth: Birth, held: Box<dyn RunLocks>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
+        self.order(number_of(&birth.opening.session), PoolJob::Open(Box::new(birth), held, then));
     }
 
-    fn observe(&self, look: Look, then: Then<Seen>) {
-        self.order(self.at(look.subject.id), Job::Observe(Box::new(look), then));
+    fn observe(&self, look: SessionLook, then: Then<SessionSeen>) {
+        self.order(self.at(look.subject.id), PoolJob::Observe(Box::new(look), then));
     }
 
     fn survivors(&self, _shim: u32, then: Then<Vec<Survivor>>) {
@@ -149,7 +151,7 @@ impl Shims for World {
     }
 
     fn find_socket(&self, id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>) {
-        self.order(self.at(id), Job::FindSocket(sockets, then));
+        self.order(self.at(id), PoolJob::FindSocket(sockets, then));
     }
 
     fn strangers(&self, _home: Home, _kept: BTreeSet<String>, then: Then<There>) {
@@ -180,15 +182,15 @@ impl Shims for World {
 }
 
 impl Tapes for World {
-    fn read(&self, wanted: Stretch, then: Then<Passage>) {
-        self.order(self.at(wanted.id), Job::ReadTape(wanted, then));
+    fn read(&self, wanted: TapeStretch, then: Then<Passage>) {
+        self.order(self.at(wanted.id), PoolJob::ReadTape(wanted, then));
     }
 
     fn forget(&self, _id: SessionId) {}
 }
 
-impl MemoryWatch for World {
-    fn watch(&mut self, (id, run): Watched, _watch: Watch) {
+impl RunMemoryWatch for World {
+    fn watch(&mut self, (id, run): Watched, _watch: RunWatch) {
         let session = self.at(id);
         self.machine.lock().watched.insert((session, run));
     }
@@ -229,7 +231,7 @@ impl Files for World {
         then(crate::define::config::load(&file));
     }
 
-    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+    fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>) {
         then(before.look());
     }
 
@@ -237,14 +239,14 @@ impl Files for World {
         then(writer(&lock, resource));
     }
 
-    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<NotedStop>> {
         let stops = Stops::open(file)?;
         let left = stops.all();
         self.machine.lock().stops = stops;
         Ok(left)
     }
 
-    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+    fn note_stop(&self, noted: NotedStop, then: Then<io::Result<()>>) {
         let done = self.machine.lock().stops.note(noted);
         then(done);
     }
@@ -315,7 +317,7 @@ pub(super) struct VirtualConnection {
 impl Connection for VirtualConnection {
     fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)> {
         let mut machine = self.machine.lock();
-        let ours = |link: &Link| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open));
+        let ours = |link: &VirtualLink| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open));
         if let Some(link) = machine.links[self.session].as_mut().filter(|link| ours(link)) {
             link.unheard.drain(..).for_each(&hear);
             link.hear = Some(hear);
@@ -339,7 +341,7 @@ struct VirtualWire {
     decoder: Arc<std::sync::Mutex<Decoder>>,
 }
 
-impl Wire for VirtualWire {
+impl ShimWire for VirtualWire {
     fn send(self: Arc<Self>, bytes: &[u8]) {
         let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
         decoder.feed(bytes);

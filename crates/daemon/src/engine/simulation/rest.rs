@@ -2,10 +2,10 @@
 
 use super::case::Case;
 use super::check::Violation;
-use super::machine::Machine;
-use super::script::{Step as Common, Work};
-use super::steps::Step;
-use super::world::{Holder, SESSIONS, directory_of};
+use super::machine::VirtualMachine;
+use super::script::{CommonStep as Common, Work};
+use super::steps::SimulationStep;
+use super::world::{SESSIONS, SimulatedHolder, directory_of};
 use crate::engine::Closing;
 use crate::engine::session::Tracked;
 use pinfold_core::life::{BlockedOn, IdleSince, Life};
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) fn come_to_rest(case: &mut Case) -> Result<(), Violation> {
     case.shared.lock().room.broken = [None; SESSIONS];
     (case.shared.lock().births, case.contradicts) = ([None; SESSIONS], false);
-    case.play(Step::Disk { full: false })?;
+    case.play(SimulationStep::Disk { full: false })?;
     if case.daemon.as_ref().is_some_and(|daemon| !matches!(daemon.engine.closing, Closing::No)) {
         case.kill_daemon();
     }
@@ -67,7 +67,7 @@ pub(super) fn work_off(case: &mut Case) -> Result<bool, Violation> {
 fn let_time_pass(case: &mut Case) -> Result<bool, Violation> {
     for session in 0..SESSIONS {
         if case.shared.lock().room.agent(session).is_some_and(|agent| agent.ends_at.is_some()) {
-            case.play(Step::Common(Common::Pass(1_000)))?;
+            case.play(SimulationStep::Common(Common::Pass(1_000)))?;
             return Ok(true);
         }
     }
@@ -78,7 +78,7 @@ fn let_time_pass(case: &mut Case) -> Result<bool, Violation> {
     }
     let (deadline, reminder) = next(case);
     let Some(wait) = deadline.into_iter().chain(reminder).min() else { return Ok(false) };
-    case.play(Step::Common(Common::Pass(u32::try_from(wait).unwrap_or(u32::MAX))))?;
+    case.play(SimulationStep::Common(Common::Pass(u32::try_from(wait).unwrap_or(u32::MAX))))?;
     let rings = case.shared.lock().rings();
     if rings {
         case.tick()?;
@@ -134,9 +134,9 @@ pub(super) fn at_rest(case: &Case) -> Result<(), Violation> {
 }
 
 /// Checks that the daemon holds only what it needs of a session.
-fn nothing_held(machine: &Machine, at: usize, tracked: &Tracked) -> Result<(), String> {
+fn nothing_held(machine: &VirtualMachine, at: usize, tracked: &Tracked) -> Result<(), String> {
     let locks = [machine.room.session_locks[at], machine.room.directory_locks[directory_of(at)]];
-    if locks.contains(&Holder::Daemon(at)) {
+    if locks.contains(&SimulatedHolder::Daemon(at)) {
         return Err("its locks are held, and nobody starts".to_owned());
     }
     let watched: Vec<_> = machine.watched.iter().filter(|(of, _)| *of == at).map(|(_, run)| *run).collect();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One step. Numbers are taken modulo what exists, so every step makes sense in every world.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum CommonStep {
     /// The daemon performs its next action for this session.
     Perform(u8),
     /// The daemon takes the next event queued for this session.
@@ -30,13 +30,13 @@ pub(crate) enum Step {
     /// The daemon is asked to go down.
     Down,
     /// The agent ends by itself.
-    AgentEnds(u8, Ending),
+    AgentEnds(u8, AgentEnding),
     /// The agent takes the message it was given, or ends its turn.
     AgentWorks(u8, Work),
     /// kill -9 of the shim; its tree may leave a stray behind.
     KillShim(u8, bool),
     /// The next spawn of this session fails.
-    BreakSpawn(u8, Broken),
+    BreakSpawn(u8, SpawnFault),
     /// An outsider takes or frees a directory.
     Foreign(u8, bool),
     /// A person asks for something.
@@ -60,7 +60,7 @@ pub(crate) enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Ending {
+pub(crate) enum AgentEnding {
     Code(u8),
     Signal(u8),
     Drained,
@@ -83,7 +83,7 @@ pub(crate) enum Work {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Broken {
+pub(crate) enum SpawnFault {
     Refused,
     ProgramMissing,
 }
@@ -158,7 +158,7 @@ impl Dice {
 }
 
 /// The script of a seed.
-pub(crate) fn generate(seed: u64, length: usize) -> Vec<Step> {
+pub(crate) fn generate(seed: u64, length: usize) -> Vec<CommonStep> {
     let mut dice = Dice::new(seed);
     let mood = Mood::of(&mut dice);
     (0..length).map(|_| step(&mut dice, mood)).collect()
@@ -190,40 +190,45 @@ impl Mood {
 }
 
 /// Mostly the daemon at work; now and then a fault.
-fn step(dice: &mut Dice, mood: Mood) -> Step {
+fn step(dice: &mut Dice, mood: Mood) -> CommonStep {
     let session = dice.byte();
     match dice.below(200) {
-        0..=49 => Step::Perform(session),
-        50..=99 => Step::Take(session),
-        100..=103 => Step::Again(session, dice.byte()),
-        104..=119 => Step::Pass(pass(dice)),
-        120..=124 => Step::Tick(session),
+        0..=49 => CommonStep::Perform(session),
+        50..=99 => CommonStep::Take(session),
+        100..=103 => CommonStep::Again(session, dice.byte()),
+        104..=119 => CommonStep::Pass(pass(dice)),
+        120..=124 => CommonStep::Tick(session),
         125 => rare(dice),
-        126..=127 => Step::KillDaemon,
-        128..=135 => Step::StartDaemon,
-        136..=149 if mood == Mood::Dropping && dice.below(10) > 0 => Step::AgentWorks(session, Work::Drops),
-        136..=149 => Step::AgentEnds(session, ending(dice, mood)),
-        150..=167 => Step::AgentWorks(session, work(dice, mood)),
-        168 => Step::KillShim(session, dice.coin()),
-        169 => Step::BreakSpawn(session, if dice.coin() { Broken::Refused } else { Broken::ProgramMissing }),
-        170..=171 => Step::Foreign(session, dice.below(3) == 0),
-        172..=181 => Step::Ask(session, asking(dice)),
-        182..=188 => Step::Send(session, dice.below(30) as u8),
+        126..=127 => CommonStep::KillDaemon,
+        128..=135 => CommonStep::StartDaemon,
+        136..=149 if mood == Mood::Dropping && dice.below(10) > 0 => {
+            CommonStep::AgentWorks(session, Work::Drops)
+        }
+        136..=149 => CommonStep::AgentEnds(session, ending(dice, mood)),
+        150..=167 => CommonStep::AgentWorks(session, work(dice, mood)),
+        168 => CommonStep::KillShim(session, dice.coin()),
+        169 => CommonStep::BreakSpawn(
+            session,
+            if dice.coin() { SpawnFault::Refused } else { SpawnFault::ProgramMissing },
+        ),
+        170..=171 => CommonStep::Foreign(session, dice.below(3) == 0),
+        172..=181 => CommonStep::Ask(session, asking(dice)),
+        182..=188 => CommonStep::Send(session, dice.below(30) as u8),
         189 => {
             if dice.coin() {
-                Step::Cancel(session)
+                CommonStep::Cancel(session)
             } else {
-                Step::Retry(session)
+                CommonStep::Retry(session)
             }
         }
-        190..=194 => Step::Consumer(session, dice.below(3) as u8, coming(dice)),
-        195..=197 => Step::Memory(session, (dice.below(4) > 0).then(|| dice.below(130) as u8)),
-        198 => Step::VendorBusy(session),
+        190..=194 => CommonStep::Consumer(session, dice.below(3) as u8, coming(dice)),
+        195..=197 => CommonStep::Memory(session, (dice.below(4) > 0).then(|| dice.below(130) as u8)),
+        198 => CommonStep::VendorBusy(session),
         _ => {
             if dice.coin() {
-                Step::Mute(session)
+                CommonStep::Mute(session)
             } else {
-                Step::Redefine(session, dice.byte())
+                CommonStep::Redefine(session, dice.byte())
             }
         }
     }
@@ -234,21 +239,21 @@ fn pass(dice: &mut Dice) -> u32 {
     dice.below(longest) as u32
 }
 
-fn rare(dice: &mut Dice) -> Step {
+fn rare(dice: &mut Dice) -> CommonStep {
     match dice.below(4) {
-        0 => Step::ClockJumps(dice.below(121) as i16 - 60),
-        1 => Step::Suspend(dice.below(480) as u16),
-        2 => Step::Reboot,
-        _ => Step::Down,
+        0 => CommonStep::ClockJumps(dice.below(121) as i16 - 60),
+        1 => CommonStep::Suspend(dice.below(480) as u16),
+        2 => CommonStep::Reboot,
+        _ => CommonStep::Down,
     }
 }
 
-fn ending(dice: &mut Dice, mood: Mood) -> Ending {
+fn ending(dice: &mut Dice, mood: Mood) -> AgentEnding {
     match mood {
-        Mood::Crashing if dice.below(10) > 0 => return Ending::Code(1),
-        Mood::Contended if dice.below(10) > 0 => return Ending::Contended,
-        Mood::Draining if dice.below(10) > 0 => return Ending::Drained,
-        Mood::Finishing if dice.below(10) > 0 => return Ending::Code(0),
+        Mood::Crashing if dice.below(10) > 0 => return AgentEnding::Code(1),
+        Mood::Contended if dice.below(10) > 0 => return AgentEnding::Contended,
+        Mood::Draining if dice.below(10) > 0 => return AgentEnding::Drained,
+        Mood::Finishing if dice.below(10) > 0 => return AgentEnding::Code(0),
         Mood::Mixed
         | Mood::Crashing
         | Mood::Contended
@@ -257,20 +262,20 @@ fn ending(dice: &mut Dice, mood: Mood) -> Ending {
         | Mood::Dropping => {}
     }
     match dice.below(12) {
-        0..=2 => Ending::Code(0),
-        3..=5 => Ending::Code(1),
-        6 => Ending::Code([75, 78, 127, 143][dice.below(4) as usize]),
-        7 => Ending::Signal([9, 11, 15][dice.below(3) as usize]),
-        8 => Ending::Drained,
-        9 => Ending::Contended,
+        0..=2 => AgentEnding::Code(0),
+        3..=5 => AgentEnding::Code(1),
+        6 => AgentEnding::Code([75, 78, 127, 143][dice.below(4) as usize]),
+        7 => AgentEnding::Signal([9, 11, 15][dice.below(3) as usize]),
+        8 => AgentEnding::Drained,
+        9 => AgentEnding::Contended,
         10 => {
             if dice.coin() {
-                Ending::StaleId
+                AgentEnding::StaleId
             } else {
-                Ending::Limit
+                AgentEnding::Limit
             }
         }
-        _ => Ending::OutOfMemory,
+        _ => AgentEnding::OutOfMemory,
     }
 }
 

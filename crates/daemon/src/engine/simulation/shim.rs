@@ -1,15 +1,15 @@
 //! Virtual shims: how they react to the daemon's commands, and what they notice themselves.
 
 use super::check::Checker;
-use super::machine::{Grant, Job, Link, Machine, Shared};
+use super::machine::{PoolJob, Shared, VirtualGrant, VirtualLink, VirtualMachine};
 use super::nursery::VirtualCradle;
 use super::ports::VirtualConnection;
-use super::script::Broken;
-use super::world::{Agent, Holder, SESSIONS};
-use crate::ports::locks::{HolderEnded, Refused};
+use super::script::SpawnFault;
+use super::world::{SESSIONS, SimulatedAgent, SimulatedHolder};
+use crate::ports::locks::{HolderEnded, LocksRefused};
 use crate::ports::shims::ShimUp;
 use crate::ports::shims::birth::open;
-use crate::ports::shims::observe::{Look, Seen, guest_seen};
+use crate::ports::shims::observe::{SessionLook, SessionSeen, guest_seen};
 use pinfold_core::event::{ShimSeen, TurnEnd};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::life::{Process, StartRefused};
@@ -28,7 +28,7 @@ use std::time::Duration;
 /// EMFILE: the errno of a process without free descriptors.
 const NO_DESCRIPTORS: i32 = 24;
 
-impl Machine {
+impl VirtualMachine {
     /// The shim reads the next command, if there is one.
     pub(super) fn obey(&mut self, session: usize, checker: &mut Checker, durable: RunNumber) -> bool {
         let Some(command) = self.links[session].as_mut().and_then(|link| link.commands.pop_front()) else {
@@ -98,10 +98,10 @@ impl Machine {
             return self.report(session, of.map_or(outdated, told));
         }
         match self.room.broken[session].take() {
-            Some(Broken::Refused) => {
+            Some(SpawnFault::Refused) => {
                 self.start_failed(session, run, StartFailure::Refused { errno: NO_DESCRIPTORS });
             }
-            Some(Broken::ProgramMissing) => self.start_failed(session, run, StartFailure::ProgramMissing),
+            Some(SpawnFault::ProgramMissing) => self.start_failed(session, run, StartFailure::ProgramMissing),
             None => self.run(session, run),
         }
     }
@@ -111,7 +111,7 @@ impl Machine {
         self.room.next_pid += 1;
         if let Some(shim) = &mut self.room.shims[session] {
             let given = BTreeMap::new();
-            shim.agent = Some(Agent {
+            shim.agent = Some(SimulatedAgent {
                 run,
                 pid,
                 since_awake,
@@ -264,18 +264,18 @@ fn told(exited: pinfold_shim::Exited) -> Report {
 }
 
 /// A pool thread carries out a job and tells the one who ordered it.
-pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
+pub(super) fn perform(shared: &Shared, session: usize, job: PoolJob) {
     match job {
-        Job::Reserve(then) => then(reserve(shared, session)),
-        Job::Open(birth, held, then) => {
+        PoolJob::Reserve(then) => then(reserve(shared, session)),
+        PoolJob::Open(birth, held, then) => {
             let cradle = VirtualCradle::new(session, shared);
             then(open(&cradle, held, birth.settled, birth.start));
         }
-        Job::Observe(look, then) => then(observe(shared, session, &look)),
-        Job::Prove(then) => {
+        PoolJob::Observe(look, then) => then(observe(shared, session, &look)),
+        PoolJob::Prove(then) => {
             // Taking the lock of a session ends what is left of its last run.
             let mut machine = shared.lock();
-            let free = machine.room.session_locks[session] == Holder::Nobody;
+            let free = machine.room.session_locks[session] == SimulatedHolder::Nobody;
             if free {
                 machine.room.strays[session] = false;
             }
@@ -283,14 +283,14 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
             then(free);
         }
         // No session of a case has a tape yet.
-        Job::ReadTape(wanted, then) => {
+        PoolJob::ReadTape(wanted, then) => {
             then(crate::ports::tapes::Passage { next: wanted.from, ..Default::default() });
         }
-        Job::FindSocket(sockets, then) => {
+        PoolJob::FindSocket(sockets, then) => {
             let removed = shared.lock().socket_removed[session];
             then(sockets.into_iter().next().filter(|_| !removed));
         }
-        Job::EndHolder(then) => {
+        PoolJob::EndHolder(then) => {
             let mut machine = shared.lock();
             machine.room.kill_shim(session, false);
             machine.hang_up(session);
@@ -303,12 +303,12 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
     }
 }
 
-fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::locks::Held>, Refused> {
+fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::locks::RunLocks>, LocksRefused> {
     let mut machine = shared.lock();
-    if machine.room.broken[session] == Some(Broken::Refused) {
+    if machine.room.broken[session] == Some(SpawnFault::Refused) {
         machine.room.broken[session] = None;
         let text = "too many open files".to_owned();
-        return Err(Refused::System(StartRefused { errno: Some(NO_DESCRIPTORS), text }));
+        return Err(LocksRefused::System(StartRefused { errno: Some(NO_DESCRIPTORS), text }));
     }
     let attached = machine.links[session].as_ref().is_some_and(|link| link.hear.is_some());
     if attached && machine.connected(session) && machine.room.shims[session].is_some() {
@@ -318,31 +318,31 @@ fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::lock
     // The kernel does not grant again what the daemon already has.
     let ours = machine.room.reserved(session);
     if !ours && machine.room.reserve(session) {
-        return Ok(Box::new(Grant::new(session, shared.clone())));
+        return Ok(Box::new(VirtualGrant::new(session, shared.clone())));
     }
     // The virtual locks learn from the name which session waits.
     let resource = Resource::Directory(PathBuf::from(format!("/virtual/s{session}")));
-    Err(Refused::Busy { resource, holder: None, run: None })
+    Err(LocksRefused::Busy { resource, holder: None, run: None })
 }
 
 /// What a look finds of a session.
-fn observe(shared: &Shared, session: usize, look: &Look) -> Seen {
+fn observe(shared: &Shared, session: usize, look: &SessionLook) -> SessionSeen {
     let (mut machine, on) = (shared.lock(), look.machine);
     let records = machine.exits(session);
     if machine.room.reserved(session) {
         // A start is under way, so the lock cannot be taken to prove that nothing is alive.
-        return Seen::of(on, ShimSeen::Mute, records);
+        return SessionSeen::of(on, ShimSeen::Mute, records);
     }
     if machine.room.shims[session].is_none() {
         machine.room.mute[session] = false;
-        let free = machine.room.session_locks[session] == Holder::Nobody;
+        let free = machine.room.session_locks[session] == SimulatedHolder::Nobody;
         // Taking the lock to prove that nothing is alive ends what is left of the last run.
         machine.room.strays[session] &= !(free && look.subject.may_live);
         let seen = if free || !look.subject.may_live { ShimSeen::Nobody } else { ShimSeen::Mute };
-        return Seen::of(on, seen, records);
+        return SessionSeen::of(on, seen, records);
     }
     if std::mem::take(&mut machine.room.mute[session]) {
-        return Seen::of(on, ShimSeen::Mute, records);
+        return SessionSeen::of(on, ShimSeen::Mute, records);
     }
     let up = connect(&mut machine, shared, session);
     let seen = match up.welcome.keeping {
@@ -350,15 +350,15 @@ fn observe(shared: &Shared, session: usize, look: &Look) -> Seen {
         Keeping::Standing | Keeping::Starting { .. } => ShimSeen::Standing,
     };
     let guest = up.welcome.guest.map(guest_seen);
-    let seen = Seen::of(on, seen, records);
-    Seen { shim: Some(up), world: World { guest, ..seen.world }, ..seen }
+    let seen = SessionSeen::of(on, seen, records);
+    SessionSeen { shim: Some(up), world: World { guest, ..seen.world }, ..seen }
 }
 
 /// A new link to the session's shim; an older one ends.
-pub(super) fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
+pub(super) fn connect(machine: &mut VirtualMachine, shared: &Shared, session: usize) -> ShimUp {
     machine.hang_up(session);
     let open = Arc::new(());
-    machine.links[session] = Some(Link {
+    machine.links[session] = Some(VirtualLink {
         open: Arc::downgrade(&open),
         hear: None,
         unheard: VecDeque::new(),
@@ -371,7 +371,7 @@ pub(super) fn connect(machine: &mut Machine, shared: &Shared, session: usize) ->
 }
 
 /// A shim's first report.
-pub(super) fn welcome(machine: &Machine, session: usize) -> Welcome {
+pub(super) fn welcome(machine: &VirtualMachine, session: usize) -> Welcome {
     let agent = machine.room.shims[session].as_ref().and_then(|shim| shim.agent.as_ref());
     let keeping = agent.map_or(Keeping::Standing, |agent| {
         let process = Process { pid: agent.pid, fence: agent.run.0 };

@@ -3,12 +3,12 @@
 use super::case::Case;
 use super::check::Violation;
 use super::machine::Commit;
-use super::nursery::Trouble as Birth;
-use super::script::{self, Ending, Step as Common};
+use super::nursery::BirthTrouble as Birth;
+use super::script::{self, AgentEnding, CommonStep as Common};
 use super::world::{DIRECTORIES, SESSIONS, pick};
 use super::{MEMORY_LIMIT, shim};
-use crate::engine::input::{Agents, Input, Post, Sending};
-use crate::memory::Read;
+use crate::engine::input::{AgentsOnDown, LoopInput, Post, Sending};
+use crate::memory::MeterReading;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::rules::LONGEST_GAP;
 use pinfold_core::rules::memory::{Reading, Source};
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 /// One step: one that the core's simulation knows, or one that only a whole daemon has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum SimulationStep {
     Common(Common),
     /// The next batch contradicts what is stored.
     Contradict,
@@ -39,7 +39,7 @@ pub(super) enum Step {
 }
 
 /// The script of a seed.
-pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
+pub(super) fn generate(seed: u64, length: usize) -> Vec<SimulationStep> {
     let mut dice = script::Dice::new(seed ^ 0xD1CE);
     // Stops that cannot be recorded are written to a real file, which is slow: only some cases have them.
     let fills = seed.is_multiple_of(8);
@@ -48,15 +48,19 @@ pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
     let mut other = |common: Common| match dice.roll() % 500 {
         spare if calm && spare >= 60 && common == Common::KillDaemon => {
             let who = dice.roll() as u8;
-            Step::Common(if who.is_multiple_of(2) { Common::Perform(who) } else { Common::Take(who) })
+            SimulationStep::Common(if who.is_multiple_of(2) {
+                Common::Perform(who)
+            } else {
+                Common::Take(who)
+            })
         }
-        0..=1 => Step::Contradict,
-        2..=4 => Step::DieWithCommit,
-        5..=6 if fills => Step::Disk { full: true },
-        7..=13 if fills => Step::Disk { full: false },
-        14..=20 => Step::Birth(dice.roll() as u8, birth(dice.roll())),
-        21..=23 => Step::Look,
-        _ => Step::Common(common),
+        0..=1 => SimulationStep::Contradict,
+        2..=4 => SimulationStep::DieWithCommit,
+        5..=6 if fills => SimulationStep::Disk { full: true },
+        7..=13 if fills => SimulationStep::Disk { full: false },
+        14..=20 => SimulationStep::Birth(dice.roll() as u8, birth(dice.roll())),
+        21..=23 => SimulationStep::Look,
+        _ => SimulationStep::Common(common),
     };
     script::generate(seed, length).into_iter().map(&mut other).collect()
 }
@@ -65,14 +69,16 @@ pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
 const BESIDE: [EventKind; 3] = [EventKind::BegunAgain, EventKind::LeftAlone, EventKind::AccountHeld];
 
 impl Case {
-    pub(super) fn play(&mut self, step: Step) -> Result<(), Violation> {
+    pub(super) fn play(&mut self, step: SimulationStep) -> Result<(), Violation> {
         match step {
-            Step::Common(common) => self.happen(common)?,
-            Step::Contradict => self.contradicts = true,
-            Step::DieWithCommit => self.die_with_commit()?,
-            Step::Disk { full } => self.disk_is(full),
-            Step::Birth(s, trouble) => self.shared.lock().births[usize::from(s) % SESSIONS] = Some(trouble),
-            Step::Look => self.look(),
+            SimulationStep::Common(common) => self.happen(common)?,
+            SimulationStep::Contradict => self.contradicts = true,
+            SimulationStep::DieWithCommit => self.die_with_commit()?,
+            SimulationStep::Disk { full } => self.disk_is(full),
+            SimulationStep::Birth(s, trouble) => {
+                self.shared.lock().births[usize::from(s) % SESSIONS] = Some(trouble)
+            }
+            SimulationStep::Look => self.look(),
         }
         self.go_on()
     }
@@ -92,7 +98,9 @@ impl Case {
             Common::Reboot => self.reboot(),
             Common::KillDaemon => self.kill_daemon(),
             Common::StartDaemon => return self.start_daemon(),
-            Common::Down => self.tell(0, Input::Down { agents: Agents::Stopped, by: None, reply: None }),
+            Common::Down => {
+                self.tell(0, LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None })
+            }
             Common::AgentEnds(s, ending) => self.agent_ends(with_agent(self, s), ending),
             Common::AgentWorks(s, work) => self.agent_works(with_agent(self, s), work),
             Common::KillShim(s, stray) => self.kill_shim(at(s), stray),
@@ -279,14 +287,14 @@ impl Case {
 
     fn disk_is(&mut self, full: bool) {
         if std::mem::replace(&mut self.held_up, full) != full {
-            self.tell(0, Input::Trouble(if full { Trouble::Full } else { Trouble::None }));
+            self.tell(0, LoopInput::Trouble(if full { Trouble::Full } else { Trouble::None }));
         }
     }
 
     /// A request to see all sessions is answered only after all were looked at.
     fn look(&mut self) {
         let (checked, looked) = channel();
-        self.tell(0, Input::Look(Box::new(move |view| _ = checked.send(view.0.unseen()))));
+        self.tell(0, LoopInput::Look(Box::new(move |view| _ = checked.send(view.0.unseen()))));
         self.looks.push(looked);
     }
 
@@ -295,7 +303,7 @@ impl Case {
         let said = &daemon.said[session];
         let Some((link, report)) = said.get(usize::from(which) % said.len().max(1)).cloned() else { return };
         let id = self.ids[session];
-        self.tell(session, Input::Shim { id, link, report: Some(report) });
+        self.tell(session, LoopInput::Shim { id, link, report: Some(report) });
     }
 
     fn reboot(&mut self) {
@@ -311,11 +319,11 @@ impl Case {
         self.remind();
         for session in 0..SESSIONS {
             let boot = self.shared.lock().room.boot;
-            let due = |machine: &mut super::machine::Machine| {
+            let due = |machine: &mut super::machine::VirtualMachine| {
                 machine.room.agent(session).is_some_and(|agent| agent.ends_at.is_some_and(|at| at <= boot))
             };
             if due(&mut self.shared.lock()) {
-                self.agent_ends(session, Ending::Signal(15));
+                self.agent_ends(session, AgentEnding::Signal(15));
             }
             self.leave_alone(session);
             self.wake_waiter(session);
@@ -377,8 +385,8 @@ impl Case {
         let confirmed = std::mem::take(&mut self.shared.lock().confirmed);
         for (session, run) in confirmed {
             let reading = Reading::Bytes(MEMORY_LIMIT / 2);
-            let (id, read) = (self.ids[session], Read { reading, source: Source::Shares, swap: 0 });
-            self.tell(session, Input::Memory { id, run, read });
+            let (id, read) = (self.ids[session], MeterReading { reading, source: Source::Shares, swap: 0 });
+            self.tell(session, LoopInput::Memory { id, run, read });
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn directory_of(session: usize) -> usize {
 
 /// Who holds a lock, as the kernel sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Holder {
+pub(crate) enum SimulatedHolder {
     #[default]
     Nobody,
     Daemon(usize),
@@ -33,30 +33,30 @@ pub(crate) struct Room {
     /// Stands still while the machine sleeps.
     pub(crate) awake: u64,
     pub(crate) machine_restarted: bool,
-    pub(crate) session_locks: [Holder; SESSIONS],
-    pub(crate) directory_locks: [Holder; DIRECTORIES],
-    pub(crate) shims: [Option<Shim>; SESSIONS],
+    pub(crate) session_locks: [SimulatedHolder; SESSIONS],
+    pub(crate) directory_locks: [SimulatedHolder; DIRECTORIES],
+    pub(crate) shims: [Option<SimulatedShim>; SESSIONS],
     /// Whether a process survives of a tree whose shim was killed; the next grant must end it first.
     pub(crate) strays: [bool; SESSIONS],
     /// Exit records on disk.
     pub(crate) records: [Vec<(RunNumber, Ended)>; SESSIONS],
     /// The shim does not answer the next daemon at once.
     pub(crate) mute: [bool; SESSIONS],
-    pub(crate) broken: [Option<super::script::Broken>; SESSIONS],
+    pub(crate) broken: [Option<super::script::SpawnFault>; SESSIONS],
     pub(crate) next_pid: u32,
     pub(crate) dice: u64,
 }
 
 /// One shim: with an agent, or keeping the locks over a gap.
 #[derive(Debug, Clone)]
-pub(crate) struct Shim {
-    pub(crate) agent: Option<Agent>,
+pub(crate) struct SimulatedShim {
+    pub(crate) agent: Option<SimulatedAgent>,
     pub(crate) idle_since: u64,
     pub(crate) last_run: RunNumber,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Agent {
+pub(crate) struct SimulatedAgent {
     pub(crate) run: RunNumber,
     pub(crate) pid: u32,
     pub(crate) since_awake: u64,
@@ -95,8 +95,8 @@ impl Room {
         self.boot = 1_000;
         self.awake = 1_000;
         self.machine_restarted = true;
-        self.session_locks = [Holder::Nobody; SESSIONS];
-        self.directory_locks = [Holder::Nobody; DIRECTORIES];
+        self.session_locks = [SimulatedHolder::Nobody; SESSIONS];
+        self.directory_locks = [SimulatedHolder::Nobody; DIRECTORIES];
         self.shims = [const { None }; SESSIONS];
         self.strays = [false; SESSIONS];
     }
@@ -105,11 +105,11 @@ impl Room {
         if self.machine_restarted { Machine::Restarted } else { Machine::Same }
     }
 
-    pub(crate) fn free(&mut self, holder: Holder) {
-        self.pass_on(holder, Holder::Nobody);
+    pub(crate) fn free(&mut self, holder: SimulatedHolder) {
+        self.pass_on(holder, SimulatedHolder::Nobody);
     }
 
-    pub(crate) fn pass_on(&mut self, from: Holder, to: Holder) {
+    pub(crate) fn pass_on(&mut self, from: SimulatedHolder, to: SimulatedHolder) {
         for lock in self.session_locks.iter_mut().chain(&mut self.directory_locks) {
             if *lock == from {
                 *lock = to;
@@ -120,12 +120,14 @@ impl Room {
     /// Takes the session's locks for the daemon; getting the flock ends what is left of the last run.
     pub(crate) fn reserve(&mut self, session: usize) -> bool {
         let directory = directory_of(session);
-        let free = |holder: Holder| holder == Holder::Nobody || holder == Holder::Daemon(session);
+        let free = |holder: SimulatedHolder| {
+            holder == SimulatedHolder::Nobody || holder == SimulatedHolder::Daemon(session)
+        };
         if !free(self.session_locks[session]) || !free(self.directory_locks[directory]) {
             return false;
         }
-        self.session_locks[session] = Holder::Daemon(session);
-        self.directory_locks[directory] = Holder::Daemon(session);
+        self.session_locks[session] = SimulatedHolder::Daemon(session);
+        self.directory_locks[directory] = SimulatedHolder::Daemon(session);
         self.strays[session] = false;
         for (other, stray) in self.strays.iter_mut().enumerate() {
             if directory_of(other) == directory {
@@ -136,19 +138,19 @@ impl Room {
     }
 
     pub(crate) fn reserved(&self, session: usize) -> bool {
-        self.session_locks[session] == Holder::Daemon(session)
+        self.session_locks[session] == SimulatedHolder::Daemon(session)
     }
 
     /// The daemon hands its locks to a new shim.
     pub(crate) fn new_shim(&mut self, session: usize) {
-        self.pass_on(Holder::Daemon(session), Holder::Shim(session));
+        self.pass_on(SimulatedHolder::Daemon(session), SimulatedHolder::Shim(session));
         let idle_since = self.boot;
-        self.shims[session] = Some(Shim { agent: None, idle_since, last_run: RunNumber(0) });
+        self.shims[session] = Some(SimulatedShim { agent: None, idle_since, last_run: RunNumber(0) });
     }
 
     pub(crate) fn shim_leaves(&mut self, session: usize) {
         self.shims[session] = None;
-        self.free(Holder::Shim(session));
+        self.free(SimulatedHolder::Shim(session));
     }
 
     /// A session that has an agent, if there is one.
@@ -157,7 +159,7 @@ impl Room {
         pick(number, has).unwrap_or(0)
     }
 
-    pub(crate) fn agent(&mut self, session: usize) -> Option<&mut Agent> {
+    pub(crate) fn agent(&mut self, session: usize) -> Option<&mut SimulatedAgent> {
         self.shims[session].as_mut()?.agent.as_mut()
     }
 
@@ -180,7 +182,7 @@ impl Room {
     /// kill -9 of a shim: its child dies with it, the locks are free, no record is written.
     pub(crate) fn kill_shim(&mut self, session: usize, leaves_stray: bool) -> Option<(RunNumber, Ended)> {
         let shim = self.shims[session].take()?;
-        self.free(Holder::Shim(session));
+        self.free(SimulatedHolder::Shim(session));
         let agent = shim.agent?;
         self.strays[session] = leaves_stray;
         let lived = Duration::from_millis(self.awake - agent.since_awake);

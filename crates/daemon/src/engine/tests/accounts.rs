@@ -3,8 +3,8 @@
 
 use super::hand::{Room, sending};
 use super::taped::{Shim, started_as};
-use crate::engine::command::Command as Order;
-use crate::engine::input::Input;
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::LoopInput;
 use pinfold_core::decision::{Answer, Wakes};
 use pinfold_core::hold::HoldKind;
 use pinfold_core::talk::Activity;
@@ -374,10 +374,10 @@ fn a_budget_is_raised_by_another_definition_too() {
     let (reply, _done) = tokio::sync::oneshot::channel();
     let define = crate::engine::input::Define {
         definition: raised,
-        given: crate::engine::input::Given::AsBefore,
+        given: crate::engine::input::VariablesChange::AsBefore,
         by: None,
     };
-    room.tell(Input::Define { id, define: Box::new(define), reply });
+    room.tell(LoopInput::Define { id, define: Box::new(define), reply });
     serve(&mut room, &mut shims);
     assert_eq!((asked(&shims), hold(&room, id)), (2, None));
 }

@@ -2,9 +2,9 @@
 
 use super::hand::{FIRST, PROCESS, Room};
 use crate::define::preset::{Does, IdFile};
-use crate::engine::input::Input;
-use crate::ports::locks::Awaited;
-use crate::ports::shims::observe::Seen;
+use crate::engine::input::LoopInput;
+use crate::ports::locks::Obstacle;
+use crate::ports::shims::observe::SessionSeen;
 use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
 use pinfold_core::talk::{Activity, Dialog, Source};
@@ -40,7 +40,7 @@ fn running(room: &mut Room) -> SessionId {
 fn filed(room: &mut Room, id: SessionId, does: Option<Does>) {
     let waits_for = (does == Some(Does::Waiting)).then(|| "permission prompt".to_owned());
     let filed = does.map(|_| IdFile { does, waits_for, session: Some("v-1".into()), ..IdFile::default() });
-    room.tell(Input::Filed { id, run: FIRST, filed });
+    room.tell(LoopInput::Filed { id, run: FIRST, filed });
 }
 
 fn known(room: &Room, id: SessionId) -> (Activity, Option<Source>) {
@@ -99,7 +99,7 @@ fn a_message_waits_for_a_dialog_and_for_the_look_of_a_new_daemon() {
     let keeping = Keeping::Running { run: FIRST, process: PROCESS, at: Wall(0) };
     let shim = Some(room.up(id, keeping, Vec::new()));
     let seen = ShimSeen::Keeping { run: FIRST, process: PROCESS };
-    then(Seen { shim, ..Seen::of(Machine::Same, seen, Vec::new()) });
+    then(SessionSeen { shim, ..SessionSeen::of(Machine::Same, seen, Vec::new()) });
     room.settle();
     assert_eq!(room.engine.sessions[&id].session.dialog(), Dialog::Unseen);
     assert_eq!((typed(&mut room, id), room.desk.lock().filed.len()), (0, 1));
@@ -142,7 +142,7 @@ fn a_program_outside_that_has_the_vendor_session_is_waited_for_and_nothing_is_st
     };
     assert_eq!((holder.pid, holder.session), (Some(std::process::id()), None));
     let (awaited, gone) = room.desk.lock().waiters.pop().expect("it is waited for");
-    let Awaited::Process(process) = awaited else { panic!("a process has it: {awaited:?}") };
+    let Obstacle::Process(process) = awaited else { panic!("a process has it: {awaited:?}") };
     assert_eq!((process.0.session.as_str(), process.1.pid), ("v-1", std::process::id()));
     std::fs::remove_file(file).unwrap();
     gone(());

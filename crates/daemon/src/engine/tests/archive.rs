@@ -1,9 +1,9 @@
 //! The archive and purge: what is archived, what comes back, what is deleted for good, and what is spared.
 
 use super::hand::{FIRST, Room, SHIM, person, run_of};
-use crate::engine::command::Command as Order;
-use crate::engine::input::{Input, Post};
-use crate::engine::{CallerSocket, Candidate, Modes, Reply, WhyNot};
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::{LoopInput, Post};
+use crate::engine::{CallerSocket, PurgeCandidate, PurgeModes, ReplyHandle, WhyNot};
 use pinfold_api::object::Removed;
 use pinfold_api::request::{Caller, Purge};
 use pinfold_core::decision::{Answer, Refusal};
@@ -20,14 +20,14 @@ fn child_of(id: SessionId, name: &str) -> Value {
 }
 
 fn restore(room: &mut Room, id: SessionId) -> Result<Answer, WhyNot> {
-    let (reply, mut answer) = Reply::new();
-    room.tell(Input::Command(Box::new(Order::Restore { id, by: Some(person()), reply })));
+    let (reply, mut answer) = ReplyHandle::new();
+    room.tell(LoopInput::Command(Box::new(Order::Restore { id, by: Some(person()), reply })));
     answer.try_recv().unwrap()
 }
 
 async fn remove(room: &mut Room, id: SessionId) -> Result<Removed, WhyNot> {
     let (done, mut answer) = oneshot::channel();
-    room.tell(Input::Command(Box::new(Order::Remove { id, by: Some(person()), done })));
+    room.tell(LoopInput::Command(Box::new(Order::Remove { id, by: Some(person()), done })));
     if let Ok(answer) = answer.try_recv() {
         return answer;
     }
@@ -35,9 +35,9 @@ async fn remove(room: &mut Room, id: SessionId) -> Result<Removed, WhyNot> {
 }
 
 fn candidates(room: &Room, purge: &Purge) -> Vec<(String, bool, Option<Refusal>)> {
-    let of = |candidate: Candidate| (candidate.name, candidate.own, candidate.spared);
+    let of = |candidate: PurgeCandidate| (candidate.name, candidate.own, candidate.spared);
     let socket = purge.caller.socket.as_deref().map(CallerSocket::read);
-    room.view().to_purge(Modes::All, purge, socket.as_ref()).into_iter().map(of).collect()
+    room.view().to_purge(PurgeModes::All, purge, socket.as_ref()).into_iter().map(of).collect()
 }
 
 fn own(room: &Room, caller: Caller) -> Vec<String> {
@@ -77,7 +77,7 @@ fn a_session_that_is_there_has_nothing_to_come_back_from() {
 fn nothing_comes_back_or_is_removed_that_cannot_be_recorded() {
     let mut room = Room::new();
     let id = room.archived("a", &json!({}));
-    room.tell(Input::Trouble(Trouble::Full));
+    room.tell(LoopInput::Trouble(Trouble::Full));
     assert_eq!(restore(&mut room, id), Err(WhyNot::Unrecordable(Trouble::Full)));
     let why = room.order(|done| Order::Remove { id, by: None, done });
     assert_eq!(why, Some(Err(WhyNot::Unrecordable(Trouble::Full))));
@@ -147,7 +147,7 @@ async fn a_session_that_came_back_while_its_files_were_deleted_stays() {
     let id = room.archived("a", &json!({}));
     let (done, mut answer) = oneshot::channel();
     room.ask(id, Ask::Restore);
-    room.tell(Input::FilesDeleted { id, deleted: Ok(1), by: None, done });
+    room.tell(LoopInput::FilesDeleted { id, deleted: Ok(1), by: None, done });
     let why = answer.try_recv().unwrap().unwrap_err();
     assert_eq!(why, WhyNot::NotArchived { name: "a".into(), state: "idle" });
     assert!(room.engine.sessions.contains_key(&id));
@@ -221,9 +221,9 @@ fn purge_is_about_every_session_of_a_mode_that_is_not_archived() {
     let names = |modes| -> Vec<String> {
         room.view().to_purge(modes, &Purge::default(), None).into_iter().map(|one| one.name).collect()
     };
-    assert_eq!(names(Modes::All), ["a", "c"]);
-    assert_eq!(names(Modes::Only(Mode::OnDemand)), ["a"]);
-    assert_eq!(names(Modes::Only(Mode::Always)), ["c"]);
+    assert_eq!(names(PurgeModes::All), ["a", "c"]);
+    assert_eq!(names(PurgeModes::Only(Mode::OnDemand)), ["a"]);
+    assert_eq!(names(PurgeModes::Only(Mode::Always)), ["c"]);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn what_takes_a_while_is_told_in_the_name_of_who_asked_for_it() {
     let (id, other) = (room.running("a", &json!({})), room.create("b", &json!({})));
     let facts = Box::new(pinfold_store::Facts { by: Some(run_of(other, "b").words()), ..Default::default() });
     let event = Box::new(Event::Asked(Ask::Stop { grace: None }));
-    room.tell(Input::Happened { id, event, facts, reply: None });
+    room.tell(LoopInput::Happened { id, event, facts, reply: None });
     room.ends(id, FIRST, Exit::Code(0));
     assert_eq!(room.last_event("run_exited").data["by"]["session"], json!("b"));
     assert_eq!(room.last_event("stopped").data["by"]["session"], json!("b"));

@@ -1,9 +1,9 @@
 //! Attach: which client is told what, and in whose name it is recorded.
 
 use super::hand::{FIRST, Room, SECOND, person, run_of};
-use crate::engine::command::Command as Order;
-use crate::engine::input::{Agents, Input};
-use crate::engine::{Attach, Attached, NotAttached, Reply, Standing, Standings};
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::{AgentsOnDown, LoopInput};
+use crate::engine::{AttachRequest, AttachStanding, AttachedTo, NotAttached, ReplyHandle, Standings};
 use pinfold_core::exit::Exit;
 use pinfold_core::{ConsumerId, RunNumber, State};
 use pinfold_shim::Report;
@@ -13,11 +13,18 @@ use serde_json::json;
 const ONE: ConsumerId = ConsumerId(1);
 const OTHER: ConsumerId = ConsumerId(2);
 
-fn wish(consumer: ConsumerId) -> Attach {
-    Attach { consumer, size: None, urgent: false, read_only: false, by: Some(person()), no_program: None }
+fn wish(consumer: ConsumerId) -> AttachRequest {
+    AttachRequest {
+        consumer,
+        size: None,
+        urgent: false,
+        read_only: false,
+        by: Some(person()),
+        no_program: None,
+    }
 }
 
-fn attach(room: &mut Room, id: SessionId, attach: Attach) -> Attached {
+fn attach(room: &mut Room, id: SessionId, attach: AttachRequest) -> AttachedTo {
     let attach = Box::new(attach);
     match room.order(|reply| Order::Attach { id, attach, reply }).expect("it is answered") {
         Ok(attached) => attached,
@@ -25,10 +32,10 @@ fn attach(room: &mut Room, id: SessionId, attach: Attach) -> Attached {
     }
 }
 
-fn terminal(room: &mut Room, id: SessionId, wish: Attach) -> Standings {
+fn terminal(room: &mut Room, id: SessionId, wish: AttachRequest) -> Standings {
     match attach(room, id, wish) {
-        Attached::Terminal(standings) => standings,
-        Attached::Output => panic!("there is a terminal"),
+        AttachedTo::Terminal(standings) => standings,
+        AttachedTo::Output => panic!("there is a terminal"),
     }
 }
 
@@ -45,9 +52,9 @@ fn who_attaches_is_recorded() {
     terminal(&mut room, id, wish(ONE));
     assert_eq!(room.last_event("consumer_joined").data["by"]["user"], json!(77));
     let other = room.running("b", &json!({ "pty": true }));
-    let (reply, mut again) = Reply::new();
-    let attach = Box::new(Attach { by: Some(run_of(id, "a")), ..wish(OTHER) });
-    room.tell(Input::Command(Box::new(Order::AttachAgain { id: other, attach, reply })));
+    let (reply, mut again) = ReplyHandle::new();
+    let attach = Box::new(AttachRequest { by: Some(run_of(id, "a")), ..wish(OTHER) });
+    room.tell(LoopInput::Command(Box::new(Order::AttachAgain { id: other, attach, reply })));
     assert!(again.try_recv().unwrap().is_ok());
     assert_eq!(room.last_event("consumer_joined").data["by"]["session"], json!("a"));
 }
@@ -59,13 +66,13 @@ fn what_has_no_terminal_and_cannot_be_taken_over_is_followed_by_its_output() {
     {
         let mut room = Room::new();
         let id = room.running("a", &more);
-        assert!(matches!(attach(&mut room, id, wish(ONE)), Attached::Output), "{more}");
+        assert!(matches!(attach(&mut room, id, wish(ONE)), AttachedTo::Output), "{more}");
         assert_eq!(room.state(id), State::Running, "{more}");
     }
     let mut room = Room::new();
     let id = room.running("a", &json!({ "interactive": ["vendor", "ui"] }));
-    let reads = Attach { read_only: true, ..wish(ONE) };
-    assert!(matches!(attach(&mut room, id, reads), Attached::Output), "whoever only reads ends no run");
+    let reads = AttachRequest { read_only: true, ..wish(ONE) };
+    assert!(matches!(attach(&mut room, id, reads), AttachedTo::Output), "whoever only reads ends no run");
     assert_eq!(room.state(id), State::Running);
 }
 
@@ -76,7 +83,7 @@ fn whoever_attaches_while_the_shim_is_lost_is_told_to_wait() {
     room.hangs_up(id);
     assert_eq!(room.state(id), State::Running, "nothing is proved of it yet");
     let standings = terminal(&mut room, id, wish(ONE));
-    assert!(matches!(&*standings.borrow(), Some(Standing::Waits(_))), "{:?}", standings.borrow());
+    assert!(matches!(&*standings.borrow(), Some(AttachStanding::Waits(_))), "{:?}", standings.borrow());
 }
 
 #[test]
@@ -84,7 +91,7 @@ fn whoever_waits_for_a_terminal_hears_when_its_session_stands_otherwise_and_not_
     let mut room = Room::new();
     let id = room.create("a", &json!({ "mode": "always", "pty": true }));
     let mut standings = terminal(&mut room, id, wish(ONE));
-    assert!(matches!(&*standings.borrow_and_update(), Some(Standing::Waits(_))));
+    assert!(matches!(&*standings.borrow_and_update(), Some(AttachStanding::Waits(_))));
     room.send(id, "x", None);
     assert!(!standings.has_changed().unwrap(), "it stands as before");
     room.grant();
@@ -92,7 +99,7 @@ fn whoever_waits_for_a_terminal_hears_when_its_session_stands_otherwise_and_not_
     make_socket(&room, id);
     room.starts(id, FIRST);
     assert!(
-        matches!(&*standings.borrow(), Some(Standing::Ready { run: FIRST, .. })),
+        matches!(&*standings.borrow(), Some(AttachStanding::Ready { run: FIRST, .. })),
         "{:?}",
         standings.borrow()
     );
@@ -115,7 +122,7 @@ fn their_turn(room: &mut Room) -> (SessionId, Standings, Standings) {
     let guest = room.create("b", &json!({}));
     let id = room.running("a", &json!({ "interactive": ["vendor", "ui"] }));
     let first = terminal(room, id, wish(ONE));
-    let theirs = Attach { by: Some(run_of(guest, "b")), ..wish(OTHER) };
+    let theirs = AttachRequest { by: Some(run_of(guest, "b")), ..wish(OTHER) };
     let second = terminal(room, id, theirs);
     room.ends(id, FIRST, Exit::Code(0));
     room.says(id, Report::Started { run: SECOND, process: super::hand::PROCESS, at: pinfold_core::Wall(0) });
@@ -134,13 +141,13 @@ fn whose_turn_it_is_takes_over_in_their_own_name() {
     let mut room = Room::new();
     let (id, first, second) = their_turn(&mut room);
     assert!(
-        matches!(&*first.borrow(), Some(Standing::Over(NotAttached::NotTakenOver(..)))),
+        matches!(&*first.borrow(), Some(AttachStanding::Over(NotAttached::NotTakenOver(..)))),
         "{:?}",
         first.borrow()
     );
     assert_eq!(room.state(id), State::Stopping, "it is the other's turn");
     assert_eq!(room.last_event("takeover_requested").data["by"]["session"], json!("b"));
-    assert!(matches!(&*second.borrow(), Some(Standing::Waits(_))), "{:?}", second.borrow());
+    assert!(matches!(&*second.borrow(), Some(AttachStanding::Waits(_))), "{:?}", second.borrow());
 }
 
 #[test]
@@ -148,8 +155,8 @@ fn a_takeover_that_the_daemons_end_overrules_names_who_ended_it() {
     let mut room = Room::new();
     let id = room.running("a", &json!({ "interactive": ["vendor", "ui"], "turns": "done" }));
     room.send(id, "x", None);
-    let _standings = terminal(&mut room, id, Attach { by: None, ..wish(ONE) });
+    let _standings = terminal(&mut room, id, AttachRequest { by: None, ..wish(ONE) });
     assert_eq!(room.state(id), State::Running, "it waits for the turn");
-    room.tell(Input::Down { agents: Agents::Stopped, by: Some(person()), reply: None });
+    room.tell(LoopInput::Down { agents: AgentsOnDown::Stopped, by: Some(person()), reply: None });
     assert_eq!(room.last_event("takeover_done").data["by"]["user"], json!(77));
 }

@@ -5,8 +5,8 @@
 
 use crate::define::definition::Definition;
 use crate::define::home::Home;
-use crate::engine::input::{Create, Handle, Input, Post, Sending};
-use crate::engine::{Command as EngineCommand, Engine, Limits, Parts, Reply, Unsettled};
+use crate::engine::input::{Create, Handle, LoopInput, Post, Sending};
+use crate::engine::{Engine, EngineCommand, Parts, ReplyHandle, ResourceLimits, Unsettled};
 use crate::ports::locks::Folders;
 use crate::ports::shims::Greeted;
 use pinfold_api::request::NewSession;
@@ -38,7 +38,7 @@ const PROCESS: Process = Process { pid: 4_000_000, fence: 7 };
 /// A loop that does not run by itself, and its inputs.
 struct Room {
     engine: Engine,
-    inputs: mpsc::UnboundedReceiver<Input>,
+    inputs: mpsc::UnboundedReceiver<LoopInput>,
     // Dropped after the engine, whose files are in it.
     temp: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ struct Shim {
     decoder: Decoder,
 }
 
-fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::UnboundedReceiver<Input>) {
+fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::UnboundedReceiver<LoopInput>) {
     let state = temp.path().join("home");
     std::fs::create_dir_all(&state).unwrap();
     let home = Home {
@@ -71,7 +71,7 @@ fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::Unboun
         generation,
         // A program that cannot be started: the result is ignored, and the test's own shim is used instead.
         shim_program: (home.state.join("no-such-shim"), Vec::new()),
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
         umask: None,
         last_event: 0,
         handle,
@@ -98,13 +98,13 @@ impl Room {
         Room { engine, inputs, temp }
     }
 
-    async fn next(&mut self, what: &str) -> Input {
+    async fn next(&mut self, what: &str) -> LoopInput {
         let input = tokio::time::timeout(PATIENCE, self.inputs.recv()).await;
         input.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap()
     }
 
     /// Takes inputs until a wanted one arrives, which is returned without being taken.
-    async fn until(&mut self, what: &str, wanted: impl Fn(&Input) -> bool) -> Input {
+    async fn until(&mut self, what: &str, wanted: impl Fn(&LoopInput) -> bool) -> LoopInput {
         loop {
             let input = self.next(what).await;
             if wanted(&input) {
@@ -115,7 +115,7 @@ impl Room {
     }
 
     /// Takes inputs up to and including a wanted one.
-    async fn take(&mut self, what: &str, wanted: impl Fn(&Input) -> bool) {
+    async fn take(&mut self, what: &str, wanted: impl Fn(&LoopInput) -> bool) {
         let input = self.until(what, wanted).await;
         self.engine.take(input);
     }
@@ -132,9 +132,18 @@ impl Room {
         let definition = Definition::new(&request, None).unwrap();
         let (reply, created) = oneshot::channel();
         let name = "api".parse().unwrap();
-        self.engine.take(Input::Create(Box::new(Create { name, definition, broken: None, by: None, reply })));
-        let came = self.until("the start of a shim", |input| matches!(input, Input::ShimUp { .. })).await;
-        assert!(matches!(came, Input::ShimUp { run: FIRST, result: Err(_), .. }), "there is no such program");
+        self.engine.take(LoopInput::Create(Box::new(Create {
+            name,
+            definition,
+            broken: None,
+            by: None,
+            reply,
+        })));
+        let came = self.until("the start of a shim", |input| matches!(input, LoopInput::ShimUp { .. })).await;
+        assert!(
+            matches!(came, LoopInput::ShimUp { run: FIRST, result: Err(_), .. }),
+            "there is no such program"
+        );
         created.await.unwrap().unwrap()
     }
 
@@ -147,7 +156,7 @@ impl Room {
         stream.set_nonblocking(true).unwrap();
         let welcome = welcome(self.engine.generation, Keeping::Standing);
         let up = Greeted { socket, link, welcome: Box::new(welcome), child: None }.up();
-        self.engine.take(Input::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
+        self.engine.take(LoopInput::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
         Shim { stream, decoder: Decoder::default() }
     }
 
@@ -156,8 +165,8 @@ impl Room {
         let id = self.starting(mode).await;
         let mut shim = self.shim_comes(id);
         shim.say(&Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });
-        self.take("the shim's report", |input| matches!(input, Input::Shim { .. })).await;
-        self.take("that it is stored", |input| matches!(input, Input::Committed { .. })).await;
+        self.take("the shim's report", |input| matches!(input, LoopInput::Shim { .. })).await;
+        self.take("that it is stored", |input| matches!(input, LoopInput::Committed { .. })).await;
         assert_eq!(self.engine.sessions[&id].session.state(), State::Running);
         shim.heard();
         (id, shim)
@@ -165,8 +174,8 @@ impl Room {
 
     /// Posts a text and returns the message stored for it.
     async fn sent(&mut self, id: SessionId, post: Post) -> MessageId {
-        let (reply, mut answer) = Reply::new();
-        self.engine.take(Input::Post { id, post, by: None, reply });
+        let (reply, mut answer) = ReplyHandle::new();
+        self.engine.take(LoopInput::Post { id, post, by: None, reply });
         loop {
             match answer.try_recv() {
                 Ok(Ok(Answer::Queued { message, .. })) => return message,
@@ -180,7 +189,7 @@ impl Room {
     fn awaits(&mut self, id: SessionId, message: MessageId) -> Option<Unsettled> {
         let ((settled, _receiver), (reply, mut told)) = (oneshot::channel(), oneshot::channel());
         let command = EngineCommand::AwaitMessage { id, message, settled, reply };
-        self.engine.take(Input::Command(Box::new(command)));
+        self.engine.take(LoopInput::Command(Box::new(command)));
         told.try_recv().unwrap().map(|(_, unsettled)| unsettled)
     }
 
@@ -253,12 +262,12 @@ impl Shim {
     }
 }
 
-fn says(input: &Input) -> bool {
-    matches!(input, Input::Shim { .. })
+fn says(input: &LoopInput) -> bool {
+    matches!(input, LoopInput::Shim { .. })
 }
 
-fn is_committed(input: &Input) -> bool {
-    matches!(input, Input::Committed { .. })
+fn is_committed(input: &LoopInput) -> bool {
+    matches!(input, LoopInput::Committed { .. })
 }
 
 /// Runs a test on one thread, like the daemon's loop.
@@ -300,7 +309,7 @@ fn nothing_is_ordered_when_its_commit_failed() {
         shim.exits(0, LONG);
         room.take("the exit", says).await;
         let outcome = room.until("what came of the commit", is_committed).await;
-        assert!(matches!(outcome, Input::Committed { outcome: Err(_), .. }));
+        assert!(matches!(outcome, LoopInput::Committed { outcome: Err(_), .. }));
         assert_eq!(shim.heard(), []);
     });
 }
@@ -326,9 +335,9 @@ fn an_answer_waits_until_what_was_decided_is_stored() {
         let mut room = Room::new();
         let (id, _shim) = room.running("always").await;
         let held = room.hold();
-        let (reply, mut answer) = Reply::new();
+        let (reply, mut answer) = ReplyHandle::new();
         let (post, _row) = send("hello", None);
-        room.engine.take(Input::Post { id, post, by: None, reply });
+        room.engine.take(LoopInput::Post { id, post, by: None, reply });
         assert!(answer.try_recv().is_err(), "answered before it is stored");
         drop(held);
         room.take("that it is stored", is_committed).await;
@@ -371,7 +380,7 @@ fn a_stop_that_came_while_the_shim_was_started_is_told_to_it() {
         let mut room = Room::new();
         let id = room.starting("always").await;
         let (event, facts) = (Box::new(Event::Asked(Ask::Stop { grace: None })), Box::new(Facts::default()));
-        room.engine.take(Input::Happened { id, event, facts, reply: None });
+        room.engine.take(LoopInput::Happened { id, event, facts, reply: None });
         room.take("that it is stored", is_committed).await;
         let mut shim = room.shim_comes(id);
         let told = shim.heard();
@@ -385,24 +394,24 @@ fn a_session_is_removed_when_its_shim_has_left_and_not_refused_before() {
         let mut room = Room::new();
         let (id, mut shim) = room.running("always").await;
         let (event, facts) = (Box::new(Event::Asked(Ask::Archive)), Box::new(Facts::default()));
-        room.engine.take(Input::Happened { id, event, facts, reply: None });
+        room.engine.take(LoopInput::Happened { id, event, facts, reply: None });
         shim.exits(0, LONG);
         room.take("the exit", says).await;
         assert_eq!(room.engine.sessions[&id].session.state(), State::Archived);
         let (done, mut removed) = oneshot::channel();
-        let remove = crate::engine::command::Command::Remove { id, by: None, done };
-        room.engine.take(Input::Command(Box::new(remove)));
+        let remove = crate::engine::command::EngineCommand::Remove { id, by: None, done };
+        room.engine.take(LoopInput::Command(Box::new(remove)));
         room.engine.remove_what_rests();
         assert!(removed.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
         drop(shim);
-        room.take("the end of the connection", |input| matches!(input, Input::Shim { report: None, .. }))
+        room.take("the end of the connection", |input| matches!(input, LoopInput::Shim { report: None, .. }))
             .await;
         while room.engine.sessions.contains_key(&id) {
             room.engine.remove_what_rests();
             let input = room.next("the removal").await;
             room.engine.take(input);
         }
-        room.take("that its record is gone", |input| matches!(input, Input::Forgotten(_))).await;
+        room.take("that its record is gone", |input| matches!(input, LoopInput::Forgotten(_))).await;
         assert!(removed.await.unwrap().is_ok());
     });
 }
@@ -414,15 +423,15 @@ fn a_message_waits_until_its_session_was_looked_at() {
         let (id, _shim) = room.running("always").await;
         let mut room = room.again();
         let before = room.engine.store.reader().unwrap().max_seq().unwrap();
-        let (reply, mut answer) = Reply::new();
+        let (reply, mut answer) = ReplyHandle::new();
         let (post, _row) = send("hello", None);
-        room.engine.take(Input::Post { id, post, by: None, reply });
+        room.engine.take(LoopInput::Post { id, post, by: None, reply });
         // Whatever the writer was given before is stored by now.
         room.engine.store.commit(Batch::new()).wait().unwrap();
         assert_eq!(room.engine.store.reader().unwrap().max_seq().unwrap(), before);
         assert!(answer.try_recv().is_err(), "answered before anybody has looked");
-        let seen = Box::new(crate::ports::shims::observe::Seen::nothing(Machine::Same));
-        room.engine.take(Input::Observed { id, seen });
+        let seen = Box::new(crate::ports::shims::observe::SessionSeen::nothing(Machine::Same));
+        room.engine.take(LoopInput::Observed { id, seen });
         let answer = tokio::time::timeout(PATIENCE, async {
             loop {
                 if let Ok(answer) = answer.try_recv() {
@@ -454,13 +463,13 @@ fn a_shim_that_stood_in_its_restart_gap_is_absent_only_when_its_lock_is_free() {
         let request = Request { run, ..Request::default() };
         let guard = folders.of(&resource).try_acquire(&resource, &request).unwrap();
         room.engine.look_around(Machine::Same);
-        let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
-        let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
+        let seen = room.until("what was seen", |input| matches!(input, LoopInput::Observed { .. })).await;
+        let LoopInput::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
         assert_eq!(seen.world.shim, ShimSeen::Mute, "its lock is held");
         drop(guard);
         room.engine.look_around(Machine::Same);
-        let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
-        let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
+        let seen = room.until("what was seen", |input| matches!(input, LoopInput::Observed { .. })).await;
+        let LoopInput::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
         assert_eq!(seen.world.shim, ShimSeen::Nobody, "its lock is free");
     });
 }
@@ -487,8 +496,8 @@ fn a_shim_whose_agent_is_just_being_started_is_asked_again_until_it_runs_or_not(
             }
         });
         room.engine.look_around(Machine::Same);
-        let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
-        let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
+        let seen = room.until("what was seen", |input| matches!(input, LoopInput::Observed { .. })).await;
+        let LoopInput::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
         assert_eq!(seen.world.shim, ShimSeen::Keeping { run: FIRST, process: PROCESS });
         keeps.join().unwrap();
     });

@@ -2,7 +2,7 @@
 
 use super::hand::{AGENT, FIRST, LONG, Room, SECOND, SHIM, exited, person};
 use crate::engine::Closing;
-use crate::engine::input::{Agents, Input};
+use crate::engine::input::{AgentsOnDown, LoopInput};
 use crate::ports::locks::HolderEnded;
 use crate::ports::shims::LinkNumber;
 use pinfold_api::object::Left;
@@ -181,7 +181,7 @@ fn a_lost_shim_of_which_nothing_is_proved_is_looked_at_again() {
 fn what_was_proved_of_a_shim_says_nothing_about_the_next_one() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
-    room.tell(Input::ShimGone { id, run: FIRST, proved: true });
+    room.tell(LoopInput::ShimGone { id, run: FIRST, proved: true });
     assert_eq!(room.state(id), State::Running, "there is a connection with one that lives");
 }
 
@@ -190,7 +190,7 @@ fn only_the_connection_of_now_is_listened_to() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
     for report in [None, Some(Report::Exited(exited(FIRST, Exit::Code(0), LONG)))] {
-        room.tell(Input::Shim { id, link: LinkNumber(99), report });
+        room.tell(LoopInput::Shim { id, link: LinkNumber(99), report });
     }
     assert_eq!(room.state(id), State::Running);
     assert!(room.engine.sessions[&id].shim.is_some());
@@ -348,7 +348,7 @@ fn a_shim_that_was_lost_to_an_unlock_of_before_was_a_persons_wish_too() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
     unlocks(&room, &room.engine.sessions[&id].latest.unwrap().1.to_string());
-    room.tell(Input::Audited);
+    room.tell(LoopInput::Audited);
     room.engine.sessions.get_mut(&id).unwrap().run.as_mut().unwrap().unlocked = false;
     room.hangs_up(id);
     let (_, then) = room.desk.lock().proofs.pop().unwrap();
@@ -359,9 +359,9 @@ fn a_shim_that_was_lost_to_an_unlock_of_before_was_a_persons_wish_too() {
 
 // The daemon's own end.
 
-fn down(room: &mut Room, agents: Agents) -> oneshot::Receiver<Vec<Left>> {
+fn down(room: &mut Room, agents: AgentsOnDown) -> oneshot::Receiver<Vec<Left>> {
     let (reply, said) = oneshot::channel();
-    room.tell(Input::Down { agents, by: Some(person()), reply: Some(reply) });
+    room.tell(LoopInput::Down { agents, by: Some(person()), reply: Some(reply) });
     room.engine.end_if_at_rest();
     said
 }
@@ -370,7 +370,7 @@ fn down(room: &mut Room, agents: Agents) -> oneshot::Receiver<Vec<Left>> {
 fn a_daemon_goes_when_every_run_has_ended_and_its_shim_has_left() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
-    let mut said = down(&mut room, Agents::Stopped);
+    let mut said = down(&mut room, AgentsOnDown::Stopped);
     assert!(!room.engine.is_over() && said.try_recv().is_err());
     assert!(matches!(room.heard(id)[..], [Command::Stop { run: FIRST, .. }]));
     room.ends(id, FIRST, Exit::Code(0));
@@ -389,7 +389,7 @@ fn a_daemon_goes_when_every_run_has_ended_and_its_shim_has_left() {
 fn agents_that_are_kept_are_not_waited_for() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
-    let mut said = down(&mut room, Agents::Kept);
+    let mut said = down(&mut room, AgentsOnDown::Kept);
     assert!(room.engine.is_over());
     assert_eq!((room.heard(id), room.state(id)), (Vec::new(), State::Running));
     room.engine.say_goodbye();
@@ -400,8 +400,8 @@ fn agents_that_are_kept_are_not_waited_for() {
 fn everybody_who_asked_for_the_end_hears_of_it() {
     let mut room = Room::new();
     room.running("a", &json!({}));
-    let mut first = down(&mut room, Agents::Stopped);
-    let mut second = down(&mut room, Agents::Kept);
+    let mut first = down(&mut room, AgentsOnDown::Stopped);
+    let mut second = down(&mut room, AgentsOnDown::Kept);
     room.engine.say_goodbye();
     assert!(first.try_recv().is_ok() && second.try_recv().is_ok());
     assert!(matches!(room.engine.closing, Closing::No));
@@ -412,7 +412,7 @@ fn a_session_that_is_not_looked_at_keeps_the_daemon() {
     let mut room = Room::new();
     room.create("a", &json!({}));
     let mut room = room.again();
-    down(&mut room, Agents::Stopped);
+    down(&mut room, AgentsOnDown::Stopped);
     assert!(!room.engine.is_over());
 }
 
@@ -420,7 +420,7 @@ fn a_session_that_is_not_looked_at_keeps_the_daemon() {
 fn a_tree_that_its_shim_cannot_end_is_left_behind_and_named() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
-    let mut said = down(&mut room, Agents::Stopped);
+    let mut said = down(&mut room, AgentsOnDown::Stopped);
     assert!(room.desk.reminders().contains(&(GRACE + 2 * SECOND_OF_TIME)));
     room.says(id, Report::Survivors { run: FIRST, left: vec![survivor()] });
     room.pass(GRACE + 2 * SECOND_OF_TIME);
@@ -437,7 +437,7 @@ fn a_tree_that_its_shim_cannot_end_is_left_behind_and_named() {
 fn a_shim_that_does_not_answer_is_ended_twice_and_then_left_behind() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
-    let mut said = down(&mut room, Agents::Stopped);
+    let mut said = down(&mut room, AgentsOnDown::Stopped);
     room.pass(GRACE + SECOND_OF_TIME);
     room.pass(SECOND_OF_TIME);
     assert!(in_the_way(&room, id).is_some());
@@ -460,7 +460,7 @@ fn a_shim_that_does_not_answer_is_ended_twice_and_then_left_behind() {
 fn a_holder_that_cannot_be_ended_is_left_behind_at_once() {
     let mut room = Room::new();
     room.running("a", &json!({}));
-    let mut said = down(&mut room, Agents::Stopped);
+    let mut said = down(&mut room, AgentsOnDown::Stopped);
     room.pass(GRACE + SECOND_OF_TIME);
     room.pass(SECOND_OF_TIME);
     room.pass(Duration::from_millis(250));
@@ -478,7 +478,7 @@ fn who_was_in_the_way_before_has_had_its_grace() {
     let mut room = Room::new();
     let id = stopping(&mut room);
     room.says(id, Report::Survivors { run: FIRST, left: vec![survivor()] });
-    down(&mut room, Agents::Stopped);
+    down(&mut room, AgentsOnDown::Stopped);
     assert!(room.desk.reminders().contains(&(2 * SECOND_OF_TIME)));
 }
 
@@ -486,9 +486,9 @@ fn who_was_in_the_way_before_has_had_its_grace() {
 fn a_daemon_waits_for_strangers_that_it_ends() {
     let mut room = Room::new();
     room.engine.strangers = 1;
-    down(&mut room, Agents::Stopped);
+    down(&mut room, AgentsOnDown::Stopped);
     assert!(!room.engine.is_over());
-    room.tell(Input::StrangerEnded { id: "x".into() });
+    room.tell(LoopInput::StrangerEnded { id: "x".into() });
     room.engine.end_if_at_rest();
     assert!(room.engine.is_over());
 }

@@ -1,11 +1,11 @@
 //! Files without threads: everything asked for is done when the call returns.
 
-use crate::define::before_start::{BeforeStart, Found};
+use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::config::{Config, LoadError};
 use crate::define::values::Values;
 use crate::ports::Then;
 use crate::ports::files::{Files, NotMade, make_session, writer};
-use crate::ports::stops::{Noted, Stops};
+use crate::ports::stops::{NotedStop, Stops};
 use pinfold_core::life::HolderSeen;
 use pinfold_store::{SessionId, Ulid};
 use std::io;
@@ -39,7 +39,7 @@ impl Files for AtOnce {
         then(crate::define::config::load(&file));
     }
 
-    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+    fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>) {
         then(before.look());
     }
 
@@ -47,14 +47,14 @@ impl Files for AtOnce {
         then(writer(&lock, resource));
     }
 
-    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<NotedStop>> {
         let stops = Stops::open(file)?;
         let left = stops.all();
         *self.stops.lock().unwrap() = stops;
         Ok(left)
     }
 
-    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+    fn note_stop(&self, noted: NotedStop, then: Then<io::Result<()>>) {
         then(self.stops.lock().unwrap().note(noted));
     }
 

@@ -3,8 +3,8 @@
 
 use super::hand::{AGENT, FIRST, LONG, PROCESS, Room, SECOND, SHIM, exited};
 use super::taped::{Shim, comes, ready, scripted, started};
-use crate::engine::input::Input;
-use crate::ports::shims::observe::Seen;
+use crate::engine::input::LoopInput;
+use crate::ports::shims::observe::SessionSeen;
 use pinfold_agents::What;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::{Ask, Machine, ShimSeen};
@@ -248,7 +248,7 @@ fn a_run_that_ended_while_no_daemon_lived_is_judged_by_its_tape() {
     let (_, then) = room.desk.lock().looks.pop().unwrap();
     let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
     let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(0), LONG) };
-    then(Seen::of(Machine::Same, ShimSeen::Nobody, vec![ended]));
+    then(SessionSeen::of(Machine::Same, ShimSeen::Nobody, vec![ended]));
     room.settle();
     assert_eq!(room.row(message).state, MessageState::Queued);
     shim.serve(&mut room);
@@ -280,7 +280,7 @@ fn a_tape_that_was_read_for_a_run_that_is_over_changes_nothing() {
     let mut room = Room::new();
     let shim = ready(&mut room);
     let passage = Box::new(shim.passage(0));
-    room.tell(Input::Tape { id: shim.id, run: SECOND, from: 0, passage });
+    room.tell(LoopInput::Tape { id: shim.id, run: SECOND, from: 0, passage });
     assert_eq!(room.state(shim.id), State::Running);
 }
 
@@ -397,7 +397,7 @@ fn where_nothing_can_be_recorded_nothing_is_said_and_the_signal_comes_at_once() 
     let (mut shim, _) = in_a_turn(&mut room);
     room.engine.stop_as_noted();
     room.desk.lock().held_up = true;
-    room.tell(Input::Trouble(pinfold_store::Trouble::Full));
+    room.tell(LoopInput::Trouble(pinfold_store::Trouble::Full));
     room.ask(shim.id, Ask::Stop { grace: None });
     shim.serve(&mut room);
     assert_eq!((shim.labels().last(), stops(&shim).len()), (Some(&"prompt"), 1));

@@ -1,8 +1,8 @@
 //! Guests: what a shim is told of one, which client is told of its terminal, and what an old shim is spared.
 
 use super::hand::{FIRST, Room, person};
-use crate::engine::command::Command as Order;
-use crate::engine::{Attach, Attached, NotAttached, Standing, Standings};
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::{AttachRequest, AttachStanding, AttachedTo, NotAttached, Standings};
 use pinfold_core::exit::Exit;
 use pinfold_core::{ConsumerId, State};
 use pinfold_shim::{Command, Guest, GuestReport, Report, Size, StartFailure};
@@ -12,12 +12,19 @@ use serde_json::json;
 const ONE: ConsumerId = ConsumerId(1);
 const PID: u32 = 4712;
 
-fn wish() -> Attach {
+fn wish() -> AttachRequest {
     let size = Some(Size::new(40, 100));
-    Attach { consumer: ONE, size, urgent: false, read_only: false, by: Some(person()), no_program: None }
+    AttachRequest {
+        consumer: ONE,
+        size,
+        urgent: false,
+        read_only: false,
+        by: Some(person()),
+        no_program: None,
+    }
 }
 
-fn attach(room: &mut Room, id: SessionId, attach: Attach) -> Result<Attached, NotAttached> {
+fn attach(room: &mut Room, id: SessionId, attach: AttachRequest) -> Result<AttachedTo, NotAttached> {
     let attach = Box::new(attach);
     room.order(|reply| Order::Attach { id, attach, reply }).expect("it is answered")
 }
@@ -30,8 +37,8 @@ fn attached() -> (Room, SessionId, Standings) {
     tracked.shim.as_mut().unwrap().can.guest = true;
     room.heard(id);
     match attach(&mut room, id, wish()) {
-        Ok(Attached::Terminal(standings)) => (room, id, standings),
-        Ok(Attached::Output) => panic!("there is a terminal"),
+        Ok(AttachedTo::Terminal(standings)) => (room, id, standings),
+        Ok(AttachedTo::Output) => panic!("there is a terminal"),
         Err(why) => panic!("{why:?}"),
     }
 }
@@ -55,10 +62,11 @@ fn a_guest_has_the_words_of_the_terminal_program_and_the_rest_of_its_run() {
     assert_eq!(guest.arguments, ["vendor", "ui"]);
     assert_eq!((guest.rights.umask, guest.run_id.len()), (Some(0o27), 26));
     assert!(guest.socket.is_some());
-    assert!(matches!(&*standings.borrow(), Some(Standing::Waits(_))), "{:?}", standings.borrow());
+    assert!(matches!(&*standings.borrow(), Some(AttachStanding::Waits(_))), "{:?}", standings.borrow());
     super::attach::make_socket(&room, id);
     room.says(id, Report::Guest(GuestReport::Started { run: FIRST, guest: 1, pid: PID }));
-    let ready = matches!(&*standings.borrow(), Some(Standing::Ready { run: FIRST, guest: Some(1), .. }));
+    let ready =
+        matches!(&*standings.borrow(), Some(AttachStanding::Ready { run: FIRST, guest: Some(1), .. }));
     assert!(ready, "{:?}", standings.borrow());
     assert_eq!(room.last_event("guest_started").data["pid"], json!(PID));
     // A client on its terminal is no longer attached when it has ended.
@@ -73,7 +81,7 @@ fn a_guest_that_cannot_be_started_is_told_with_its_reason() {
     let (mut room, id, standings) = attached();
     room.says(id, ended(Exit::NeverStarted, Some(StartFailure::ProgramMissing)));
     let last = standings.borrow().clone();
-    let Some(Standing::Over(NotAttached::NoGuest(Some(how), _))) = last else { panic!("{last:?}") };
+    let Some(AttachStanding::Over(NotAttached::NoGuest(Some(how), _))) = last else { panic!("{last:?}") };
     assert_eq!(how.text.as_deref(), Some("program `vendor` was not found"));
     assert_eq!(room.last_event("guest_ended").data["end"], json!("never_started"));
     assert_eq!(room.state(id), State::Running);
@@ -88,6 +96,6 @@ fn a_shim_that_is_older_than_guests_is_not_asked_for_one() {
     assert_eq!(guests(&mut room, id), []);
     assert_eq!(room.engine.sessions[&id].session.consumers(), 0);
     // A client that only reads starts nothing.
-    let reads = attach(&mut room, id, Attach { read_only: true, ..wish() });
-    assert!(matches!(reads, Ok(Attached::Output)));
+    let reads = attach(&mut room, id, AttachRequest { read_only: true, ..wish() });
+    assert!(matches!(reads, Ok(AttachedTo::Output)));
 }

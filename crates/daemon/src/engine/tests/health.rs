@@ -1,9 +1,9 @@
 //! A store that cannot be written: what is refused, what waits, and what acts first.
 
 use super::hand::{FIRST, Room, SECOND, sending};
-use crate::engine::input::{Agents, Define, Given, Input};
-use crate::engine::{Reply, WhyNot};
-use crate::ports::stops::{Noted, Stops, Wish};
+use crate::engine::input::{AgentsOnDown, Define, LoopInput, VariablesChange};
+use crate::engine::{ReplyHandle, WhyNot};
+use crate::ports::stops::{NotedStop, StopWish, Stops};
 use pinfold_core::State;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
@@ -14,12 +14,12 @@ use serde_json::json;
 
 fn troubled(room: &mut Room, trouble: Trouble) {
     room.desk.lock().held_up = trouble.holds_up();
-    room.tell(Input::Trouble(trouble));
+    room.tell(LoopInput::Trouble(trouble));
 }
 
 fn posted(room: &mut Room, id: SessionId) -> bool {
-    let (reply, mut answer) = Reply::new();
-    room.tell(Input::Post { id, post: sending("x", None), by: None, reply });
+    let (reply, mut answer) = ReplyHandle::new();
+    room.tell(LoopInput::Post { id, post: sending("x", None), by: None, reply });
     match answer.try_recv() {
         Ok(Ok(Answer::Queued { .. })) => true,
         Err(tokio::sync::oneshot::error::TryRecvError::Closed) => false,
@@ -43,15 +43,15 @@ fn what_is_new_is_refused_at_the_door_while_the_disk_is_short() {
     for (trouble, takes_new, takes_other) in rows {
         let mut room = Room::new();
         let id = room.create("a", &json!({}));
-        room.tell(Input::Trouble(trouble.clone()));
+        room.tell(LoopInput::Trouble(trouble.clone()));
         assert_eq!(posted(&mut room, id), takes_new, "{trouble:?}: a message");
         let refused = Some(WhyNot::Unrecordable(trouble.clone())).filter(|_| trouble != Trouble::None);
         assert_eq!(room.engine.handle.refusal(), refused);
         assert_eq!(room.try_create("b", &json!({})).err(), refused, "{trouble:?}: a session");
         let (reply, mut defined) = tokio::sync::oneshot::channel();
         let definition = super::hand::definition(&json!({ "tags": ["t"] }));
-        let define = Box::new(Define { definition, given: Given::Changed, by: None });
-        room.tell(Input::Define { id, define, reply });
+        let define = Box::new(Define { definition, given: VariablesChange::Changed, by: None });
+        room.tell(LoopInput::Define { id, define, reply });
         assert_eq!(defined.try_recv().is_ok(), takes_other, "{trouble:?}: a definition");
         let asked = room.ask(id, Ask::Archive);
         assert_eq!(asked.is_some(), takes_other, "{trouble:?}: a wish");
@@ -62,7 +62,7 @@ fn what_is_new_is_refused_at_the_door_while_the_disk_is_short() {
 fn another_program_that_writes_is_waited_for() {
     let mut room = Room::new();
     let id = room.create("a", &json!({}));
-    room.tell(Input::Trouble(Trouble::Busy));
+    room.tell(LoopInput::Trouble(Trouble::Busy));
     assert!(posted(&mut room, id));
 }
 
@@ -76,7 +76,7 @@ fn a_stop_that_cannot_be_recorded_acts_first() {
     assert_eq!(room.ask(id, Ask::Stop { grace: None }), Some(Ok(Answer::UnderWay)), "it is answered at once");
     assert!(matches!(room.heard(id)[..], [Command::Stop { run: FIRST, .. }]));
     assert!(room.engine.sessions[&id].stops_first && room.view().revision().1 > before);
-    let noted = Noted { session: id, wish: Wish::Stop, run: FIRST };
+    let noted = NotedStop { session: id, wish: StopWish::Stop, run: FIRST };
     assert_eq!(
         Stops::open(room.engine.home.stops()).unwrap().all(),
         [noted],
@@ -143,7 +143,7 @@ fn a_stop_is_noted_until_everything_that_was_decided_since_is_recorded() {
     room.stop(id);
     room.ends(id, FIRST, Exit::Code(0));
     room.write_first();
-    let noted = Noted { session: id, wish: Wish::Stop, run: FIRST };
+    let noted = NotedStop { session: id, wish: StopWish::Stop, run: FIRST };
     assert_eq!(Stops::open(room.engine.home.stops()).unwrap().all(), [noted]);
     room.write();
     assert_eq!(Stops::open(room.engine.home.stops()).unwrap().all(), []);
@@ -169,7 +169,7 @@ fn a_stop_that_was_noted_is_recorded_with_the_reason() {
     );
     assert_eq!(room.state(id), State::Backoff);
     let mut noted = Stops::open(room.engine.home.stops()).unwrap();
-    noted.note(Noted { session: id, wish: Wish::Stop, run: FIRST }).unwrap();
+    noted.note(NotedStop { session: id, wish: StopWish::Stop, run: FIRST }).unwrap();
     room.engine.stop_as_noted();
     room.settle();
     assert_eq!(room.last_event("stopped").why, "it was stopped while nothing could be recorded");
@@ -180,12 +180,12 @@ fn whoever_waits_for_a_record_hears_why_there_is_none() {
     let mut room = Room::new();
     let id = room.create("a", &json!({}));
     room.desk.lock().held_up = true;
-    let (reply, mut sent) = Reply::new();
-    room.tell(Input::Post { id, post: sending("x", None), by: None, reply });
-    let (reply, mut archived) = Reply::new();
+    let (reply, mut sent) = ReplyHandle::new();
+    room.tell(LoopInput::Post { id, post: sending("x", None), by: None, reply });
+    let (reply, mut archived) = ReplyHandle::new();
     let event = Box::new(pinfold_core::Event::Asked(Ask::Archive));
-    room.tell(Input::Happened { id, event, facts: Box::default(), reply: Some(reply) });
-    room.tell(Input::Trouble(Trouble::Full));
+    room.tell(LoopInput::Happened { id, event, facts: Box::default(), reply: Some(reply) });
+    room.tell(LoopInput::Trouble(Trouble::Full));
     let what = |why: Result<Answer, WhyNot>| match why {
         Err(WhyNot::PerhapsRecorded { trouble: Trouble::Full, what }) => what,
         other => panic!("{other:?}"),
@@ -212,12 +212,12 @@ fn a_trouble_is_shown_with_each_session_until_it_is_over_and_stands_in_the_event
         let id = room.create("a", &json!({}));
         let before = room.view().revision().1;
         let words = trouble.to_string();
-        room.tell(Input::Trouble(trouble.clone()));
+        room.tell(LoopInput::Trouble(trouble.clone()));
         assert_eq!(room.engine.sessions[&id].held_up.as_deref(), Some(words.as_str()));
         assert_eq!(room.view().daemon().troubles.join(" "), words);
         assert!(room.view().revision().1 > before);
         assert_eq!(room.kinds().contains(&kind.to_owned()), !trouble.holds_up(), "{trouble:?}");
-        room.tell(Input::Trouble(Trouble::None));
+        room.tell(LoopInput::Trouble(Trouble::None));
         assert_eq!(
             (room.engine.sessions[&id].held_up.clone(), room.view().daemon().troubles.len()),
             (None, 0)
@@ -230,8 +230,8 @@ fn a_trouble_is_shown_with_each_session_until_it_is_over_and_stands_in_the_event
 #[test]
 fn what_a_look_at_the_store_finds_is_told_once() {
     let mut room = Room::new();
-    room.tell(Input::Checked(vec!["one".into()]));
-    room.tell(Input::Checked(vec!["one".into(), "two".into()]));
+    room.tell(LoopInput::Checked(vec!["one".into()]));
+    room.tell(LoopInput::Checked(vec!["one".into(), "two".into()]));
     let told: Vec<String> = room
         .events()
         .into_iter()
@@ -240,18 +240,18 @@ fn what_a_look_at_the_store_finds_is_told_once() {
         .collect();
     assert_eq!(told, ["one", "two"]);
     assert_eq!(room.view().daemon().troubles, ["one", "two"]);
-    room.tell(Input::Checked(Vec::new()));
+    room.tell(LoopInput::Checked(Vec::new()));
     assert!(room.view().daemon().troubles.is_empty());
 }
 
 #[test]
 fn a_stop_that_was_noted_counts_for_the_runs_of_then() {
     for (run, stops) in [(FIRST, true), (pinfold_core::RunNumber(0), false), (SECOND, true)] {
-        for wish in [Wish::Stop, Wish::Down] {
+        for wish in [StopWish::Stop, StopWish::Down] {
             let mut room = Room::new();
             let id = room.running("a", &json!({}));
             let mut noted = Stops::open(room.engine.home.stops()).unwrap();
-            noted.note(Noted { session: id, wish, run }).unwrap();
+            noted.note(NotedStop { session: id, wish, run }).unwrap();
             room.engine.stop_as_noted();
             room.settle();
             assert_eq!(room.state(id) == State::Stopping, stops, "{run:?} {wish:?}");
@@ -260,7 +260,7 @@ fn a_stop_that_was_noted_counts_for_the_runs_of_then() {
             if stops {
                 room.ends(id, FIRST, Exit::Code(0));
                 room.pass(super::hand::LONG);
-                assert_eq!(room.state(id) == State::Stopped, wish == Wish::Stop, "{run:?}");
+                assert_eq!(room.state(id) == State::Stopped, wish == StopWish::Stop, "{run:?}");
             }
         }
     }
@@ -272,7 +272,7 @@ fn a_daemon_that_goes_down_does_not_wait_for_a_disk_that_is_full() {
     let id = room.running("a", &json!({}));
     room.engine.stop_as_noted();
     troubled(&mut room, Trouble::Full);
-    room.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
+    room.tell(LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None });
     assert!(matches!(room.heard(id)[..], [Command::Stop { .. }]));
     room.ends(id, FIRST, Exit::Code(0));
     room.engine.end_if_at_rest();
@@ -289,7 +289,7 @@ fn a_new_session_that_cannot_be_recorded_is_not_there() {
     let (reply, mut made) = tokio::sync::oneshot::channel();
     let (definition, name) = (super::hand::definition(&json!({})), "a".parse().unwrap());
     let create = crate::engine::input::Create { name, definition, broken: None, by: None, reply };
-    room.tell(Input::Create(Box::new(create)));
+    room.tell(LoopInput::Create(Box::new(create)));
     let id = room.engine.names["a"];
     let error = || pinfold_store::CommitError::Busy { path: "store".into() };
     room.engine.not_durable(Some(id), &error());

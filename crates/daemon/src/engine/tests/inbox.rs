@@ -1,9 +1,9 @@
 //! Messages through the loop: what is accepted, what the agent is given, and when a turn is over.
 
 use super::hand::{FIRST, Room, SECOND, run_of, sending};
-use crate::engine::Reply;
-use crate::engine::command::Command as Order;
-use crate::engine::input::{Input, Post};
+use crate::engine::ReplyHandle;
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::{LoopInput, Post};
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::exit::Exit;
 use pinfold_core::{MessageId, RunNumber, State};
@@ -88,9 +88,9 @@ fn a_message_that_is_delivered_again_is_another_delivery() {
 fn what_another_session_sends_is_marked_and_on_record() {
     let mut room = Room::new();
     let (id, other) = (room.running("a", &json!({})), room.create("b", &json!({})));
-    let (reply, mut answer) = Reply::new();
+    let (reply, mut answer) = ReplyHandle::new();
     let post = sending("hello", None);
-    room.tell(Input::Post { id, post, by: Some(run_of(other, "b")), reply });
+    room.tell(LoopInput::Post { id, post, by: Some(run_of(other, "b")), reply });
     let Ok(Ok(Answer::Queued { message, .. })) = answer.try_recv() else { panic!("it is taken") };
     assert_eq!(delivered(&mut room, id).2, "[from session b] hello\n");
     assert_eq!(room.row(message).from.as_deref(), Some("b"));
@@ -193,11 +193,11 @@ fn a_key_stands_for_the_message_that_had_it_first() {
     assert_ne!(room.send(id, "y", Some("other")), first);
     assert_ne!(room.send(id, "y", None), first);
     room.desk.lock().held_up = true;
-    let (reply, mut pending) = Reply::new();
+    let (reply, mut pending) = ReplyHandle::new();
     let post = |key: &str| sending("z", Some(key));
-    room.tell(Input::Post { id, post: post("new"), by: None, reply });
-    let (reply, mut again) = Reply::new();
-    room.tell(Input::Post { id, post: post("new"), by: None, reply });
+    room.tell(LoopInput::Post { id, post: post("new"), by: None, reply });
+    let (reply, mut again) = ReplyHandle::new();
+    room.tell(LoopInput::Post { id, post: post("new"), by: None, reply });
     assert!(pending.try_recv().is_err(), "it is not durable");
     room.write();
     let both = [pending.try_recv().unwrap().unwrap(), again.try_recv().unwrap().unwrap()];
@@ -260,9 +260,9 @@ fn a_message_that_waits_is_cancelled_in_the_name_of_who_asked() {
     let id = room.create("a", &json!({}));
     room.stop(id);
     let message = room.send(id, "x", None);
-    let (reply, mut answer) = Reply::new();
+    let (reply, mut answer) = ReplyHandle::new();
     let by = Some(super::hand::person());
-    room.tell(Input::Post { id, post: Post::Cancel { message }, by, reply });
+    room.tell(LoopInput::Post { id, post: Post::Cancel { message }, by, reply });
     assert_eq!(answer.try_recv().unwrap(), Ok(Answer::Done));
     assert_eq!(room.row(message).state, MessageState::Failed);
     assert_eq!(room.last_event("message_failed").data["by"]["user"], json!(77));

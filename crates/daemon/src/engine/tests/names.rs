@@ -1,8 +1,8 @@
 //! Sessions by name and by parent: what is found, what may be created, and what can be changed.
 
 use super::hand::{FIRST, Room, definition, person};
-use crate::engine::input::{Create, Define, Given, Input};
-use crate::engine::{Command, Reply, WhyNot};
+use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
+use crate::engine::{EngineCommand, ReplyHandle, WhyNot};
 use pinfold_core::event::Ask;
 use pinfold_core::exit::Exit;
 use pinfold_core::life::CannotStart;
@@ -21,17 +21,17 @@ fn child_of(id: SessionId, name: &str) -> Value {
     json!({ "parent": name, "parent_id": id.to_string() })
 }
 
-fn define(room: &mut Room, id: SessionId, more: &Value, given: Given) -> oneshot::Receiver<()> {
+fn define(room: &mut Room, id: SessionId, more: &Value, given: VariablesChange) -> oneshot::Receiver<()> {
     let (reply, done) = oneshot::channel();
     let define = Box::new(Define { definition: definition(more), given, by: Some(person()) });
-    room.tell(Input::Define { id, define, reply });
+    room.tell(LoopInput::Define { id, define, reply });
     done
 }
 
 fn force(room: &mut Room, mode: &str, cause: CannotStart) -> SessionId {
     let (reply, mut made) = oneshot::channel();
     let (definition, name) = (definition(&json!({ "mode": mode })), "a".parse().unwrap());
-    room.tell(Input::Create(Box::new(Create { name, definition, broken: Some(cause), by: None, reply })));
+    room.tell(LoopInput::Create(Box::new(Create { name, definition, broken: Some(cause), by: None, reply })));
     made.try_recv().unwrap().unwrap()
 }
 
@@ -178,7 +178,8 @@ fn a_session_that_was_forced_although_it_cannot_run_has_failed_once() {
 fn a_changed_definition_counts_from_the_next_run_on_and_is_recorded() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
-    let mut done = define(&mut room, id, &json!({ "mode": "once", "command": ["new"] }), Given::Changed);
+    let mut done =
+        define(&mut room, id, &json!({ "mode": "once", "command": ["new"] }), VariablesChange::Changed);
     assert_eq!(done.try_recv(), Ok(()));
     assert_eq!(room.engine.sessions[&id].definition.command, ["new"]);
     assert_eq!(
@@ -196,9 +197,9 @@ fn a_changed_definition_counts_from_the_next_run_on_and_is_recorded() {
 fn variables_that_a_change_is_not_about_stay_what_they_are() {
     let mut room = Room::new();
     let id = room.create("a", &json!({ "env": { "A": "1" } }));
-    define(&mut room, id, &json!({ "env": { "B": "2" } }), Given::AsBefore);
+    define(&mut room, id, &json!({ "env": { "B": "2" } }), VariablesChange::AsBefore);
     assert_eq!(room.engine.sessions[&id].definition.env.get("A"), Some("1"));
-    define(&mut room, id, &json!({ "env": { "B": "2" } }), Given::Changed);
+    define(&mut room, id, &json!({ "env": { "B": "2" } }), VariablesChange::Changed);
     assert_eq!(room.engine.sessions[&id].definition.env.get("A"), None);
 }
 
@@ -208,7 +209,7 @@ async fn a_file_of_variables_that_no_record_names_any_more_is_removed() {
     let given = std::collections::BTreeMap::from([("TOKEN".to_owned(), "t".to_owned())]);
     let old = room.engine.values.keep_all([&given].into_iter()).unwrap()[0];
     let id = room.create("a", &json!({ "env": { "harmless": {}, "file": old.to_string() } }));
-    let done = define(&mut room, id, &json!({}), Given::Changed);
+    let done = define(&mut room, id, &json!({}), VariablesChange::Changed);
     tokio::time::timeout(Duration::from_secs(60), done).await.unwrap().unwrap();
     assert!(room.engine.values.read(old).is_err());
 }
@@ -220,7 +221,7 @@ async fn a_file_of_variables_that_a_change_leaves_in_place_is_kept() {
     let file = room.engine.values.keep_all([&given].into_iter()).unwrap()[0];
     let env = json!({ "env": { "harmless": {}, "file": file.to_string() } });
     let id = room.create("a", &env);
-    let mut done = define(&mut room, id, &json!({}), Given::AsBefore);
+    let mut done = define(&mut room, id, &json!({}), VariablesChange::AsBefore);
     assert_eq!(done.try_recv(), Ok(()), "nothing has to be removed first");
     assert!(room.engine.values.read(file).is_ok());
 }
@@ -234,9 +235,9 @@ fn a_session_has_another_name_only_while_nothing_of_it_runs() {
     );
     let child = room.create("child", &child_of(a, "a"));
     let rename = |room: &mut Room, id, name: &str| {
-        let (reply, mut done) = Reply::new();
-        let command = Command::Rename { id, name: name.into(), by: Some(person()), reply };
-        room.tell(Input::Command(Box::new(command)));
+        let (reply, mut done) = ReplyHandle::new();
+        let command = EngineCommand::Rename { id, name: name.into(), by: Some(person()), reply };
+        room.tell(LoopInput::Command(Box::new(command)));
         done.try_recv().unwrap().map(drop)
     };
     assert_eq!(rename(&mut room, a, "b"), Err(WhyNot::Exists { name: "b".into() }));

@@ -5,13 +5,13 @@ use crate::caller::Pass;
 use crate::define::config::Config;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
-use crate::engine::command::Command;
-use crate::engine::input::{Create, Handle, Input};
+use crate::engine::command::EngineCommand;
+use crate::engine::input::{Create, Handle, LoopInput};
 use crate::engine::tests::files::AtOnce;
-use crate::engine::view::{Changed, View};
-use crate::engine::{Engine, Limits, Parts, WhyNot};
+use crate::engine::view::{Changed, EngineView};
+use crate::engine::{Engine, Parts, ResourceLimits, WhyNot};
 use crate::ports::locks::Folders;
-use crate::show::list::{self, Shape, Writing};
+use crate::show::list::{self, ListShape, Writing};
 use pinfold_api::query::Sessions as Filter;
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, MessageId, Now};
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 struct Room {
     engine: Engine,
-    inputs: UnboundedReceiver<Input>,
+    inputs: UnboundedReceiver<LoopInput>,
     _folder: tempfile::TempDir,
 }
 
@@ -51,7 +51,7 @@ impl Room {
             alone: None,
             generation: 3,
             shim_program: (folder.path().join("no-shim"), Vec::new()),
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             umask: None,
             last_event: 0,
             handle,
@@ -78,26 +78,32 @@ impl Room {
         let definition: Definition = serde_json::from_value(definition).unwrap();
         let (reply, mut receiver) = oneshot::channel();
         let name = name.parse().unwrap();
-        self.engine.take(Input::Create(Box::new(Create { name, definition, broken: None, by: None, reply })));
+        self.engine.take(LoopInput::Create(Box::new(Create {
+            name,
+            definition,
+            broken: None,
+            by: None,
+            reply,
+        })));
         self.settle();
         receiver.try_recv().unwrap().unwrap()
     }
 
     fn ask(&mut self, id: SessionId, ask: Ask) {
         let event = Box::new(Event::Asked(ask));
-        self.engine.take(Input::Happened { id, event, facts: Box::<Facts>::default(), reply: None });
+        self.engine.take(LoopInput::Happened { id, event, facts: Box::<Facts>::default(), reply: None });
         self.settle();
     }
 
-    fn order<T>(&mut self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+    fn order<T>(&mut self, command: impl FnOnce(oneshot::Sender<T>) -> EngineCommand) -> Option<T> {
         let (sender, mut receiver) = oneshot::channel();
-        self.engine.take(Input::Command(Box::new(command(sender))));
+        self.engine.take(LoopInput::Command(Box::new(command(sender))));
         self.settle();
         receiver.try_recv().ok()
     }
 
-    fn view(&self) -> View<'_> {
-        View(&self.engine)
+    fn view(&self) -> EngineView<'_> {
+        EngineView(&self.engine)
     }
 
     /// The changes after a number: each with its number and the name of its session.
@@ -148,10 +154,10 @@ async fn what_is_read_or_told_waits_until_every_session_was_looked_at() {
     room.engine.early.insert(id, Vec::new());
     let (settled, _waits) = oneshot::channel();
     let (reply, mut told) = oneshot::channel();
-    let command = Command::AwaitMessage { id, message: MessageId(1), settled, reply };
-    room.engine.take(Input::Command(Box::new(command)));
+    let command = EngineCommand::AwaitMessage { id, message: MessageId(1), settled, reply };
+    room.engine.take(LoopInput::Command(Box::new(command)));
     let (seen, mut read) = oneshot::channel();
-    room.engine.take(Input::Look(Box::new(move |view| _ = seen.send(view.sessions().count()))));
+    room.engine.take(LoopInput::Look(Box::new(move |view| _ = seen.send(view.sessions().count()))));
     assert!(told.try_recv().is_err() && read.try_recv().is_err());
     room.engine.early.remove(&id);
     room.engine.take_waiting();
@@ -171,8 +177,8 @@ async fn a_list_is_read_in_parts_and_written_as_one() {
     let last = list::part(room.view(), (&filter, &pass), Some(ids[1]), 2);
     assert_eq!((last.sessions.len(), last.more), (1, false));
     let mut writing = Writing::of_sessions();
-    writing.add(&first.sessions, Shape::Brief, Now::default());
-    writing.add(&last.sessions, Shape::Brief, Now::default());
+    writing.add(&first.sessions, ListShape::Brief, Now::default());
+    writing.add(&last.sessions, ListShape::Brief, Now::default());
     let mut rows = Writing::of_rows();
     let first = rows.add_rows(room.view(), (&filter, &pass), (None, 2), Now::default());
     assert_eq!((&first.sessions[..], first.more, first.total), (&ids[..2], true, Some(3)));
@@ -190,6 +196,6 @@ async fn a_list_is_read_in_parts_and_written_as_one() {
 async fn only_an_archived_session_is_removed() {
     let mut room = Room::new();
     let id = room.create("a", &json!({}));
-    let why = room.order(|done| Command::Remove { id, by: None, done }).unwrap().unwrap_err();
+    let why = room.order(|done| EngineCommand::Remove { id, by: None, done }).unwrap().unwrap_err();
     assert_eq!(why, WhyNot::NotArchived { name: "a".into(), state: "idle" });
 }

@@ -4,8 +4,8 @@
 use super::hand::{AGENT, FIRST, Room, SHIM, person, sending};
 use crate::caller::Act;
 use crate::engine::WhyNot;
-use crate::engine::command::Command as Order;
-use crate::engine::input::{Input, Post};
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::{LoopInput, Post};
 use crate::output::written::Written;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::{Ask, ConsumerKind};
@@ -191,15 +191,15 @@ fn runs_that_end_fail_and_begin_again_are_counted() {
 
 #[test]
 fn memory_is_told_of_sessions_that_have_a_limit_and_of_the_daemon() {
-    use crate::memory::Read;
+    use crate::memory::MeterReading;
     use pinfold_core::rules::memory::{Reading, Source};
     let mut room = Room::new();
     let id = room.running("a", &json!({ "memory": 1000 }));
     room.create("b", &json!({}));
-    room.tell(Input::Memory {
+    room.tell(LoopInput::Memory {
         id,
         run: FIRST,
-        read: Read { reading: Reading::Bytes(123), source: Source::Sum, swap: 0 },
+        read: MeterReading { reading: Reading::Bytes(123), source: Source::Sum, swap: 0 },
     });
     assert_eq!(measured(&room, "pinfold_session_memory_bytes", Some(("session", "a"))), 123.0);
     assert_eq!(measured(&room, "pinfold_session_memory_limit_bytes", Some(("session", "a"))), 1000.0);

@@ -2,9 +2,9 @@
 
 use super::hand::{FIRST, LONG, PROCESS, Room, SECOND, exited};
 use crate::engine::WhyNot;
-use crate::engine::command::Command as Order;
-use crate::engine::input::{Agents, Input};
-use crate::ports::shims::observe::Seen;
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::{AgentsOnDown, LoopInput};
+use crate::ports::shims::observe::SessionSeen;
 use pinfold_core::event::{Ask, ConsumerKind, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
 use pinfold_core::unended::Unended;
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// Makes the look ordered for a session find this.
-fn finds(room: &mut Room, id: SessionId, seen: Seen) {
+fn finds(room: &mut Room, id: SessionId, seen: SessionSeen) {
     let mut desk = room.desk.lock();
     let at = desk.looks.iter().position(|(look, _)| look.subject.id == id).expect("it is looked at");
     let (_, then) = desk.looks.remove(at);
@@ -24,20 +24,23 @@ fn finds(room: &mut Room, id: SessionId, seen: Seen) {
     room.settle();
 }
 
-fn nobody(records: Vec<Exited>) -> Seen {
-    Seen::of(Machine::Same, ShimSeen::Nobody, records)
+fn nobody(records: Vec<Exited>) -> SessionSeen {
+    SessionSeen::of(Machine::Same, ShimSeen::Nobody, records)
 }
 
 /// What is found of a shim that keeps the first run and whose exits were not all acknowledged.
-fn keeping(room: &Room, id: SessionId, run: RunNumber, exits: Vec<Exited>) -> Seen {
+fn keeping(room: &Room, id: SessionId, run: RunNumber, exits: Vec<Exited>) -> SessionSeen {
     let at = pinfold_core::Wall(0);
     let up = room.up(id, Keeping::Running { run, process: PROCESS, at }, exits.clone());
-    Seen { shim: Some(up), ..Seen::of(Machine::Same, ShimSeen::Keeping { run, process: PROCESS }, exits) }
+    SessionSeen {
+        shim: Some(up),
+        ..SessionSeen::of(Machine::Same, ShimSeen::Keeping { run, process: PROCESS }, exits)
+    }
 }
 
 fn ping(room: &mut Room) -> Option<(u64, u64)> {
     let (reply, mut pong) = tokio::sync::oneshot::channel();
-    room.tell(Input::Ping { reply });
+    room.tell(LoopInput::Ping { reply });
     pong.try_recv().unwrap().starting.map(|starting| (starting.seen, starting.of))
 }
 
@@ -98,7 +101,7 @@ fn an_end_that_is_not_stored_is_not_acknowledged_before_it_is() {
     room.desk.lock().held_up = true;
     let exits = vec![exited(FIRST, Exit::Code(0), LONG)];
     let up = room.up(id, Keeping::Standing, exits.clone());
-    let seen = Seen { shim: Some(up), ..Seen::of(Machine::Same, ShimSeen::Standing, exits) };
+    let seen = SessionSeen { shim: Some(up), ..SessionSeen::of(Machine::Same, ShimSeen::Standing, exits) };
     finds(&mut room, id, seen);
     assert_eq!(room.heard(id), [Command::Follow { on: false }]);
     room.write();
@@ -124,7 +127,7 @@ fn who_holds_the_lock_and_does_not_answer_is_in_the_way() {
     room.stop(id);
     let mut room = room.again();
     let silent = Some(Unended::Silent { shim: Some(5) });
-    finds(&mut room, id, Seen { silent: silent.clone(), ..Seen::nothing(Machine::Same) });
+    finds(&mut room, id, SessionSeen { silent: silent.clone(), ..SessionSeen::nothing(Machine::Same) });
     assert_eq!(room.engine.sessions[&id].session.unended(), silent.as_ref());
 }
 
@@ -136,9 +139,9 @@ fn inputs_wait_until_their_session_was_looked_at_and_questions_until_all_were() 
     assert_eq!(ping(&mut room), Some((0, 2)));
     assert_eq!(room.ask(a, Ask::Stop { grace: None }), None);
     assert_eq!(room.state(a), State::Idle, "nothing is decided of it");
-    room.tell(Input::HolderGone { id: a });
+    room.tell(LoopInput::HolderGone { id: a });
     let (done, mut pruned) = tokio::sync::oneshot::channel();
-    room.tell(Input::Command(Box::new(Order::Prune { batch: Batch::new(), done })));
+    room.tell(LoopInput::Command(Box::new(Order::Prune { batch: Batch::new(), done })));
     finds(&mut room, a, nobody(Vec::new()));
     assert_eq!((room.state(a), ping(&mut room)), (State::Stopped, Some((1, 2))));
     assert!(pruned.try_recv().is_err());
@@ -152,11 +155,11 @@ fn what_an_order_of_before_has_come_to_is_found_by_looking() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
     let mut room = room.again();
-    room.tell(Input::ShimGone { id, run: FIRST, proved: true });
+    room.tell(LoopInput::ShimGone { id, run: FIRST, proved: true });
     assert_eq!(room.state(id), State::Running);
     assert!(!room.kinds().contains(&"run_exited".to_owned()));
     let up = room.up(id, Keeping::Standing, Vec::new());
-    room.tell(Input::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
+    room.tell(LoopInput::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
     assert!(room.engine.sessions[&id].shim.is_none());
 }
 
@@ -165,7 +168,7 @@ fn a_daemon_that_goes_down_tells_those_that_it_finds() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
     let mut room = room.again();
-    room.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
+    room.tell(LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None });
     let seen = keeping(&room, id, FIRST, Vec::new());
     finds(&mut room, id, seen);
     assert_eq!(room.state(id), State::Stopping);
@@ -245,7 +248,7 @@ fn a_run_that_was_unlocked_while_no_daemon_looked_was_ended_by_a_person() {
         }
         let mut room = room.again();
         let what = format!("{unlocked} {shim:?} {records:?} {machine:?}");
-        finds(&mut room, id, Seen::of(machine, shim, records));
+        finds(&mut room, id, SessionSeen::of(machine, shim, records));
         let why = room.last_event("run_exited").why;
         assert_eq!(why.contains("unlock"), wished, "{what}: {why}");
     }
@@ -270,7 +273,7 @@ fn what_verbs_wrote_down_is_taken_once_and_told_of_whose_it_is() {
         assert_eq!(room.order(|done| Order::TakeAudit { done }), Some(()));
         assert_eq!(room.events().len(), before + 1, "{record}");
         assert_eq!(room.last_event("unlocked").session, wanted, "{record}");
-        room.tell(Input::Audited);
+        room.tell(LoopInput::Audited);
         assert_eq!(room.events().len(), before + 1, "{record}: told twice");
     }
 }
@@ -282,7 +285,7 @@ fn a_run_of_before_says_whose_record_it_is() {
     let run = room.engine.sessions[&id].latest.unwrap().1.to_string();
     room.ends(id, FIRST, Exit::Code(0));
     write_audit(&room, &json!({ "kind": "unlocked", "run": run }));
-    room.tell(Input::Audited);
+    room.tell(LoopInput::Audited);
     assert_eq!(room.last_event("unlocked").session, Some(id));
 }
 
@@ -293,15 +296,15 @@ fn what_verbs_write_while_records_are_on_their_way_is_taken_after_them() {
     room.desk.lock().held_up = true;
     write_audit(&room, &json!({ "kind": "unlocked", "session": "a", "why": "first" }));
     let (done, mut told) = tokio::sync::oneshot::channel();
-    room.tell(Input::Command(Box::new(Order::TakeAudit { done })));
+    room.tell(LoopInput::Command(Box::new(Order::TakeAudit { done })));
     assert!(told.try_recv().is_err(), "it is not durable");
-    room.tell(Input::Audited);
+    room.tell(LoopInput::Audited);
     room.write();
     assert_eq!(told.try_recv(), Ok(()));
     assert_eq!(room.last_event("unlocked").session, Some(id));
     assert_eq!(room.kinds().iter().filter(|kind| *kind == "unlocked").count(), 1);
     write_audit(&room, &json!({ "kind": "unlocked", "session": "a", "why": "second" }));
-    room.tell(Input::Audited);
+    room.tell(LoopInput::Audited);
     assert_eq!(room.last_event("unlocked").why, "second");
 }
 
@@ -330,10 +333,10 @@ fn what_verbs_wrote_down_stays_where_it_is_while_nothing_can_be_recorded() {
     room.create("a", &json!({}));
     write_audit(&room, &json!({ "kind": "unlocked", "session": "a", "why": "asked" }));
     room.desk.lock().trouble = Trouble::Full;
-    room.tell(Input::Audited);
+    room.tell(LoopInput::Audited);
     assert!(!room.kinds().contains(&"unlocked".to_owned()));
     room.desk.lock().trouble = Trouble::None;
-    room.tell(Input::Trouble(Trouble::None));
+    room.tell(LoopInput::Trouble(Trouble::None));
     assert!(room.kinds().contains(&"unlocked".to_owned()));
 }
 
@@ -342,14 +345,14 @@ fn a_configuration_that_is_read_again_counts_from_the_next_run_on() {
     let mut room = Room::new();
     let id = room.running("a", &json!({}));
     std::fs::write(&room.engine.home.config, "[policy]\nstop_grace = \"3s\"\n").unwrap();
-    room.tell(Input::Reload);
+    room.tell(LoopInput::Reload);
     let grace = |room: &Room| room.engine.sessions[&id].session.spec().policy.stop_grace;
     assert_eq!(grace(&room), Duration::from_secs(10));
     room.ends(id, FIRST, Exit::Code(0));
     assert_eq!(grace(&room), Duration::from_secs(3));
     assert_eq!(room.last_event("config_reloaded").why, "the configuration was read again");
     let before = room.kinds().len();
-    room.tell(Input::Reload);
+    room.tell(LoopInput::Reload);
     assert_eq!(room.kinds().len(), before + 1, "a session whose numbers are the same hears nothing");
 }
 
@@ -357,12 +360,12 @@ fn a_configuration_that_is_read_again_counts_from_the_next_run_on() {
 fn a_bad_configuration_leaves_the_old_one_in_force_and_says_so() {
     let mut room = Room::configured("[policy]\nhold_limit = \"5s\"\n");
     std::fs::write(&room.engine.home.config, "nonsense = [").unwrap();
-    room.tell(Input::Reload);
+    room.tell(LoopInput::Reload);
     assert_eq!(room.view().hold_limit(), Duration::from_secs(5));
     assert!(room.view().daemon().config_refused.is_some());
     assert!(room.last_event("config_refused").why.starts_with("the configuration stays as it was: "));
     std::fs::write(&room.engine.home.config, "[policy]\nhold_limit = \"7s\"\n").unwrap();
-    room.tell(Input::Reload);
+    room.tell(LoopInput::Reload);
     assert_eq!(
         (room.view().hold_limit(), room.view().daemon().config_refused),
         (Duration::from_secs(7), None)
@@ -372,7 +375,7 @@ fn a_bad_configuration_leaves_the_old_one_in_force_and_says_so() {
 #[test]
 fn a_daemon_whose_socket_moved_tells_new_runs_the_new_place() {
     let mut room = Room::new();
-    room.tell(Input::Moved { runtime: "/new/run".into(), socket: "/new/socket".into() });
+    room.tell(LoopInput::Moved { runtime: "/new/run".into(), socket: "/new/socket".into() });
     let id = room.starting("a", &json!({}));
     let desk = room.desk.lock();
     let birth = &desk.births[0].0;
@@ -441,9 +444,9 @@ fn what_was_decided_before_a_session_began_again_has_not_happened() {
     room.engine.sessions.get_mut(&id).unwrap().beginnings = 1;
     let of = Some(Committer { id, beginnings: 0 });
     let committed = pinfold_store::Committed { seqs: 900..901, ..Default::default() };
-    room.tell(Input::Committed { of, outcome: Ok(committed) });
+    room.tell(LoopInput::Committed { of, outcome: Ok(committed) });
     let failed = pinfold_store::CommitError::BuildsOnFailed { id };
-    room.tell(Input::Committed { of, outcome: Err(failed.into()) });
+    room.tell(LoopInput::Committed { of, outcome: Err(failed.into()) });
     assert_eq!(room.engine.sessions[&id].beginnings, 1, "it failed with the one before it");
     assert_eq!(room.engine.sessions[&id].pending.len(), 1, "nothing follows from a batch of before");
     assert_eq!(*room.engine.last_event.borrow(), 900, "but its events are there");

@@ -1,7 +1,7 @@
 //! From the decision to run to a running agent: locks, the shim, and what it is told.
 
 use super::hand::{FIRST, PROCESS, Room, SECOND, exited};
-use crate::ports::locks::{Awaited, Refused};
+use crate::ports::locks::{LocksRefused, Obstacle};
 use pinfold_core::event::Ask;
 use pinfold_core::event::StartFailure as Failure;
 use pinfold_core::exit::Exit;
@@ -24,8 +24,12 @@ fn variables(start: &Start) -> Vec<String> {
     start.environment.iter().map(|pair| pair.to_str().unwrap().to_owned()).collect()
 }
 
-fn busy() -> Refused {
-    Refused::Busy { resource: Resource::Session(SessionName::new("a").unwrap()), holder: None, run: None }
+fn busy() -> LocksRefused {
+    LocksRefused::Busy {
+        resource: Resource::Session(SessionName::new("a").unwrap()),
+        holder: None,
+        run: None,
+    }
 }
 
 #[test]
@@ -245,7 +249,7 @@ fn whoever_has_a_lock_is_waited_for_until_a_person_stops_that() {
         1.0
     );
     let (resource, gone) = room.desk.lock().waiters.pop().expect("somebody waits");
-    let Awaited::Lock(resource) = resource else { panic!("a lock was refused") };
+    let Obstacle::Lock(resource) = resource else { panic!("a lock was refused") };
     assert_eq!(resource, Resource::Session(SessionName::new("a").unwrap()));
     gone(());
     room.settle();
@@ -262,7 +266,7 @@ fn a_start_that_the_system_refuses_is_tried_again_and_a_hopeless_one_is_not() {
     let mut room = Room::new();
     let refused = StartRefused { errno: Some(24), text: "too many open files".into() };
     let a = room.create("a", &json!({ "mode": "always" }));
-    room.refuse(Refused::System(refused.clone()));
+    room.refuse(LocksRefused::System(refused.clone()));
     assert_eq!(room.state(a), State::Backoff);
     let b = room.starting("b", &json!({}));
     let (_, held, then) = room.desk.lock().births.pop().unwrap();
@@ -272,7 +276,7 @@ fn a_start_that_the_system_refuses_is_tried_again_and_a_hopeless_one_is_not() {
     assert_eq!(room.state(b), State::Backoff);
     assert!(room.last_event("start_failed").why.contains("too many open files"));
     let c = room.create("c", &json!({ "mode": "always" }));
-    room.refuse(Refused::Hopeless(CannotStart::DirectoryMissing { directory: "/d".into() }));
+    room.refuse(LocksRefused::Hopeless(CannotStart::DirectoryMissing { directory: "/d".into() }));
     assert_eq!(room.state(c), State::Failed);
 }
 
@@ -364,13 +368,13 @@ fn the_memory_of_a_run_with_a_limit_is_watched_while_it_lives() {
 
 #[test]
 fn only_readings_of_the_run_that_is_watched_count() {
-    use crate::engine::input::Input;
-    use crate::memory::Read;
+    use crate::engine::input::LoopInput;
+    use crate::memory::MeterReading;
     use pinfold_core::rules::memory::{Reading, Source};
     let mut room = Room::new();
     let id = room.running("a", &json!({ "memory": 1000 }));
-    let read = |bytes, swap| Read { reading: Reading::Bytes(bytes), source: Source::Sum, swap };
-    room.tell(Input::Memory { id, run: SECOND, read: read(500, 1) });
+    let read = |bytes, swap| MeterReading { reading: Reading::Bytes(bytes), source: Source::Sum, swap };
+    room.tell(LoopInput::Memory { id, run: SECOND, read: read(500, 1) });
     assert_eq!(
         (
             room.engine.sessions[&id].run.as_ref().and_then(|run| run.swap()),
@@ -378,13 +382,13 @@ fn only_readings_of_the_run_that_is_watched_count() {
         ),
         (None, None)
     );
-    room.tell(Input::Memory { id, run: FIRST, read: read(500, 3) });
+    room.tell(LoopInput::Memory { id, run: FIRST, read: read(500, 3) });
     let tracked = &room.engine.sessions[&id];
     assert_eq!(
         (tracked.run.as_ref().and_then(|run| run.swap()), tracked.session.memory_bytes()),
         (Some(3), Some(500))
     );
-    room.tell(Input::Memory { id, run: FIRST, read: read(2000, 3) });
+    room.tell(LoopInput::Memory { id, run: FIRST, read: read(2000, 3) });
     assert!(
         room.desk.lock().memory.contains(&("confirm", FIRST)),
         "before anything is done it is read exactly"

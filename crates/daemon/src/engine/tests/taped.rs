@@ -1,7 +1,7 @@
 //! A shim with a tape, played by hand.
 
 use super::hand::{FIRST, PROCESS, Room};
-use crate::ports::shims::observe::Seen;
+use crate::ports::shims::observe::SessionSeen;
 use crate::ports::tapes::{Passage, Taped};
 use pinfold_agents::{Label, What};
 use pinfold_core::event::{Machine, ShimSeen};
@@ -127,7 +127,7 @@ impl Shim {
         up.welcome.can = Can { tape: true, hold: true, ..Can::default() };
         up.welcome.tape = Some(self.standing());
         let seen = ShimSeen::Keeping { run: FIRST, process: PROCESS };
-        then(Seen { shim: Some(up), ..Seen::of(Machine::Same, seen, Vec::new()) });
+        then(SessionSeen { shim: Some(up), ..SessionSeen::of(Machine::Same, seen, Vec::new()) });
         room.settle();
         self.serve(room);
     }

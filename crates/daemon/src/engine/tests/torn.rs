@@ -5,7 +5,7 @@
 //! Daemon, shim and agent take their steps in random order, and die between any two of them.
 
 use super::hand::{LONG, PROCESS, Room, exited};
-use crate::ports::shims::observe::Seen;
+use crate::ports::shims::observe::SessionSeen;
 use crate::ports::tapes::{Passage, Taped};
 use pinfold_agents::{Label, What};
 use pinfold_core::event::{Ask, Machine, ShimSeen};
@@ -277,7 +277,7 @@ impl World {
         for (_, then) in looks {
             let records = self.records.clone();
             let Some(run) = run else {
-                then(Seen::of(machine, ShimSeen::Nobody, records));
+                then(SessionSeen::of(machine, ShimSeen::Nobody, records));
                 continue;
             };
             let keeping = Keeping::Running { run, process: PROCESS, at: Wall(0) };
@@ -292,7 +292,7 @@ impl World {
                 flow: Default::default(),
             });
             let seen = ShimSeen::Keeping { run, process: PROCESS };
-            then(Seen { shim: Some(up), ..Seen::of(machine, seen, records) });
+            then(SessionSeen { shim: Some(up), ..SessionSeen::of(machine, seen, records) });
             self.unheard = Some(VecDeque::new());
         }
         room.settle();

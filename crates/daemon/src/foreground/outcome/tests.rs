@@ -2,15 +2,15 @@
 
 use super::*;
 use crate::engine::tests::hand::{FIRST, Room, exited};
-use crate::ports::locks::Refused;
+use crate::ports::locks::LocksRefused;
 use pinfold_core::life::{CannotStart, HolderSeen};
 use pinfold_core::{RunNumber, State};
 use pinfold_lock::{Resource, SessionName};
 use pinfold_store::SessionId;
 use serde_json::json;
 
-fn look(room: &Room, id: SessionId) -> Option<Look> {
-    room.view().session(id).map(Look::at)
+fn look(room: &Room, id: SessionId) -> Option<FinalState> {
+    room.view().session(id).map(FinalState::at)
 }
 
 fn stopped() -> (Room, SessionId) {
@@ -36,12 +36,12 @@ fn the_exit_code_is_that_of_the_last_run_as_a_shell_has_it() {
         (None, None, Err(())),
     ];
     for (last, asked, wanted) in rows {
-        let code = of(look(&room, id), Ends { last }, asked);
+        let code = of(look(&room, id), RunEnds { last }, asked);
         assert_eq!(code.map_err(|_| ()), wanted, "{last:?} {asked:?}");
     }
-    let gone = of(None, Ends::default(), None).unwrap_err();
+    let gone = of(None, RunEnds::default(), None).unwrap_err();
     assert_eq!(gone.message, "the session is gone");
-    let never = of(look(&room, id), Ends::default(), None).unwrap_err();
+    let never = of(look(&room, id), RunEnds::default(), None).unwrap_err();
     assert!(never.message.starts_with("session `a` never ran: "), "{}", never.message);
 }
 
@@ -49,9 +49,9 @@ fn the_exit_code_is_that_of_the_last_run_as_a_shell_has_it() {
 fn a_session_that_cannot_start_is_a_bad_configuration() {
     let mut room = Room::new();
     let id = room.create("a", &json!({ "mode": "once" }));
-    room.refuse(Refused::Hopeless(CannotStart::DirectoryMissing { directory: "/d".into() }));
+    room.refuse(LocksRefused::Hopeless(CannotStart::DirectoryMissing { directory: "/d".into() }));
     assert_eq!(room.state(id), State::Failed);
-    let error = of(look(&room, id), Ends::default(), None).unwrap_err();
+    let error = of(look(&room, id), RunEnds::default(), None).unwrap_err();
     assert_eq!(error.kind, ErrorKind::BadConfig);
     assert!(error.message.contains("/d"), "{}", error.message);
 }
@@ -63,9 +63,9 @@ fn whoever_is_in_the_way_is_named_with_how_to_end_it() {
     let seen =
         HolderSeen { resource: "session:a".into(), pid: Some(7), command: None, session: None, since: None };
     let resource = Resource::Session(SessionName::new("a").unwrap());
-    room.refuse(Refused::Busy { resource, holder: Some(Box::new(seen)), run: None });
+    room.refuse(LocksRefused::Busy { resource, holder: Some(Box::new(seen)), run: None });
     assert_eq!(room.state(id), State::Blocked);
-    let error = of(look(&room, id), Ends::default(), None).unwrap_err();
+    let error = of(look(&room, id), RunEnds::default(), None).unwrap_err();
     assert_eq!((error.kind, error.holder.unwrap()["pid"].clone()), (ErrorKind::Busy, json!(7)));
     assert!(!error.message.starts_with("blocked: "), "{}", error.message);
     assert_eq!(error.hint.unwrap(), "nothing was started; `pinfold unlock session:a --kill` ends its holder");
@@ -86,14 +86,14 @@ fn a_session_that_crashed_too_often_says_how_often() {
                 room.starts(id, RunNumber(run + 1));
             }
         }
-        let error = of(look(&room, id), Ends { last: Some(Exit::Code(1)) }, None).unwrap_err();
+        let error = of(look(&room, id), RunEnds { last: Some(Exit::Code(1)) }, None).unwrap_err();
         assert_eq!(error.message, format!("session `a` reached its crash limit: it crashed {times}"));
     }
 }
 
 /// What is printed about the decisions that these deeds cause.
-fn said(room: &mut Room, deeds: impl FnOnce(&mut Room)) -> (Vec<String>, Ends) {
-    let (ends, lines) = (Arc::new(Mutex::new(Ends::default())), Arc::new(Mutex::new(Vec::new())));
+fn said(room: &mut Room, deeds: impl FnOnce(&mut Room)) -> (Vec<String>, RunEnds) {
+    let (ends, lines) = (Arc::new(Mutex::new(RunEnds::default())), Arc::new(Mutex::new(Vec::new())));
     let heard = Arc::clone(&lines);
     let say = Box::new(move |line: &str| heard.lock().unwrap().push(line.to_owned()));
     let mut witness = witness(Arc::clone(&ends), "a".into(), say);

@@ -37,7 +37,7 @@ fn confined() -> Arc<Caller> {
 }
 
 fn ask(family: &Family, caller: &Arc<Caller>, act: Act, session: Option<&str>) -> Result<Pass, ErrorBody> {
-    let wanted = Wanted { act, verb: "the verb", session: session.map(str::to_owned) };
+    let wanted = AdmissionRequest { act, verb: "the verb", session: session.map(str::to_owned) };
     admit(family.room.view(), caller, &wanted)
 }
 

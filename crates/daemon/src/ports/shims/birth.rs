@@ -6,7 +6,7 @@
 
 use super::ShimUp;
 use crate::crash;
-use crate::ports::locks::Held;
+use crate::ports::locks::RunLocks;
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_lock::{Folder, Guard};
@@ -93,7 +93,7 @@ struct Greeted<C: Cradle> {
 /// Starts a shim under the locks and tells it to start the run, which is already stored. Blocks.
 pub(crate) fn open<C: Cradle>(
     cradle: &C,
-    held: Box<dyn Held>,
+    held: Box<dyn RunLocks>,
     settled: RunNumber,
     start: Box<Start>,
 ) -> Result<Box<ShimUp>, StartRefused> {

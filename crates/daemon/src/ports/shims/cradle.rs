@@ -25,20 +25,20 @@ impl Processes<'_> {
 }
 
 /// A link, and when its shim was asked for.
-pub(super) struct Awaited {
+pub(super) struct AwaitedLink {
     link: Link,
     begun: Instant,
 }
 
 impl Cradle for Processes<'_> {
     type Asked = Asked;
-    type Link = Awaited;
+    type Link = AwaitedLink;
     type Child = Child;
 
-    fn fork(&self, lent: &Lent<'_>) -> Option<(Asked, Awaited)> {
+    fn fork(&self, lent: &Lent<'_>) -> Option<(Asked, AwaitedLink)> {
         let begun = Instant::now();
         let (asked, link) = self.nursery?.spawn(&self.opening, lent).ok()?;
-        Some((asked, Awaited { link, begun }))
+        Some((asked, AwaitedLink { link, begun }))
     }
 
     fn renew(&self, asked: Asked) {
@@ -47,14 +47,14 @@ impl Cradle for Processes<'_> {
         }
     }
 
-    fn execute(&self, lent: &Lent<'_>) -> Result<(Child, Awaited), StartRefused> {
+    fn execute(&self, lent: &Lent<'_>) -> Result<(Child, AwaitedLink), StartRefused> {
         let (child, link) = spawn(&self.opening, lent).map_err(|error| refusal(&error))?;
-        Ok((child, Awaited { link, begun: Instant::now() }))
+        Ok((child, AwaitedLink { link, begun: Instant::now() }))
     }
 
     fn greet(
         &self,
-        Awaited { link, begun }: &mut Awaited,
+        AwaitedLink { link, begun }: &mut AwaitedLink,
         within: Duration,
     ) -> Result<Box<Welcome>, NotGreeted> {
         greet(link, self.generation, *begun + within)
@@ -62,22 +62,31 @@ impl Cradle for Processes<'_> {
 
     fn hear_welcome(
         &self,
-        Awaited { link, begun }: &mut Awaited,
+        AwaitedLink { link, begun }: &mut AwaitedLink,
         within: Duration,
     ) -> Result<Box<Welcome>, NotGreeted> {
         hear_welcome(link, *begun + within)
     }
 
-    fn tell(&self, Awaited { link, .. }: &mut Awaited, command: &Command) -> Result<(), StartRefused> {
+    fn tell(
+        &self,
+        AwaitedLink { link, .. }: &mut AwaitedLink,
+        command: &Command,
+    ) -> Result<(), StartRefused> {
         link.send(command).map_err(|error| refusal(&error))
     }
 
-    fn let_go(&self, Awaited { link, .. }: Awaited, mut child: Option<Child>) {
+    fn let_go(&self, AwaitedLink { link, .. }: AwaitedLink, mut child: Option<Child>) {
         drop(link);
         child.as_mut().map(note_end);
     }
 
-    fn up(&self, Awaited { link, .. }: Awaited, welcome: Box<Welcome>, child: Option<Child>) -> ShimUp {
+    fn up(
+        &self,
+        AwaitedLink { link, .. }: AwaitedLink,
+        welcome: Box<Welcome>,
+        child: Option<Child>,
+    ) -> ShimUp {
         Greeted { socket: self.opening.listen.clone(), link, welcome, child }.up()
     }
 }

@@ -13,8 +13,8 @@ pub(crate) use processes::ShimProcesses;
 
 use crate::define::home::Home;
 use crate::ports::Then;
-use crate::ports::locks::Held;
-use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::locks::RunLocks;
+use crate::ports::shims::observe::{SessionLook, SessionSeen};
 use crate::ports::shims::strangers::There;
 use birth::NotGreeted;
 use outbox::{Outlet, Way};
@@ -48,10 +48,10 @@ pub(crate) struct LinkNumber(pub(crate) u64);
 /// Starts shims, finds them, and reads what they leave on disk.
 pub(crate) trait Shims {
     /// Starts a shim under locks, which then belong to it, and tells it to start a run.
-    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>);
+    fn open(&self, birth: Birth, held: Box<dyn RunLocks>, then: Then<Result<Box<ShimUp>, StartRefused>>);
 
     /// Looks for what exists of a session: its shim, its exit records, its lock.
-    fn observe(&self, look: Look, then: Then<Seen>);
+    fn observe(&self, look: SessionLook, then: Then<SessionSeen>);
 
     /// Looks for survivors below a shim that does not name them itself.
     fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>);
@@ -176,7 +176,7 @@ impl ShimLink {
     }
 
     /// Hands it more locks for a run; the caller keeps its own until the shim confirms them.
-    pub(crate) fn hold(&self, run: RunNumber, held: &dyn Held) -> io::Result<()> {
+    pub(crate) fn hold(&self, run: RunNumber, held: &dyn RunLocks) -> io::Result<()> {
         let (locks, descriptors) = pinfold_shim::client::lend(&held.lend())?;
         let descriptors: io::Result<Vec<_>> =
             descriptors.into_iter().map(|descriptor| descriptor.try_clone_to_owned()).collect();
@@ -293,7 +293,7 @@ fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
 }
 
 /// What was found at a shim's socket.
-pub(crate) enum Found {
+pub(crate) enum FoundShim {
     /// No process listens; only the session's lock proves that no shim is alive.
     Nobody,
     /// A process listens and does not answer.
@@ -303,13 +303,13 @@ pub(crate) enum Found {
 }
 
 /// Looks for the shim of an earlier daemon. Blocks.
-pub(crate) fn find(socket: &Path, generation: u64) -> Found {
-    let Ok(mut link) = Link::connect(socket) else { return Found::Nobody };
+pub(crate) fn find(socket: &Path, generation: u64) -> FoundShim {
+    let Ok(mut link) = Link::connect(socket) else { return FoundShim::Nobody };
     match greet(&mut link, generation, Instant::now() + ANSWER) {
         Ok(welcome) => {
-            Found::Shim(Box::new(Greeted { socket: socket.to_owned(), link, welcome, child: None }))
+            FoundShim::Shim(Box::new(Greeted { socket: socket.to_owned(), link, welcome, child: None }))
         }
-        Err(_) => Found::Mute,
+        Err(_) => FoundShim::Mute,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::define::home::Home;
 use crate::ports::locks::{Folders, Lost};
-use crate::ports::shims::{Found, ShimUp, anywhere, find};
+use crate::ports::shims::{FoundShim, ShimUp, anywhere, find};
 use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::guest::{self, GuestSeen};
 use pinfold_core::unended::Unended;
@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_millis(2);
 const ELSEWHERE: Duration = Duration::from_millis(250);
 
 /// What was found of a session.
-pub(crate) struct Seen {
+pub(crate) struct SessionSeen {
     pub(crate) world: World,
     /// Starts that were refused, by the records.
     pub(crate) failures: Vec<(RunNumber, StartFailure)>,
@@ -30,22 +30,22 @@ pub(crate) struct Seen {
     pub(crate) silent: Option<Unended>,
 }
 
-impl Seen {
-    pub(crate) fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> Seen {
+impl SessionSeen {
+    pub(crate) fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> SessionSeen {
         let failures = records.iter().filter_map(|exited| Some((exited.run, exited.failure?))).collect();
         let exits = records.into_iter().map(|exited| (exited.run, ended(exited))).collect();
-        Seen { world: World::new(machine, shim, exits), failures, shim: None, silent: None }
+        SessionSeen { world: World::new(machine, shim, exits), failures, shim: None, silent: None }
     }
 
     /// Nothing was learned.
-    pub(crate) fn nothing(machine: Machine) -> Seen {
-        Seen::of(machine, ShimSeen::Mute, Vec::new())
+    pub(crate) fn nothing(machine: Machine) -> SessionSeen {
+        SessionSeen::of(machine, ShimSeen::Mute, Vec::new())
     }
 }
 
 /// The session to look at.
 #[derive(Clone)]
-pub(crate) struct Subject {
+pub(crate) struct LookSubject {
     pub(crate) id: SessionId,
     pub(crate) lost: Lost,
     /// Whether its record says that something of it may be alive.
@@ -53,23 +53,23 @@ pub(crate) struct Subject {
 }
 
 /// A look at what exists of a session.
-pub(crate) struct Look {
+pub(crate) struct SessionLook {
     pub(crate) home: Home,
     pub(crate) generation: u64,
     pub(crate) machine: Machine,
-    pub(crate) subject: Subject,
+    pub(crate) subject: LookSubject,
     /// How long to wait first.
     pub(crate) after: Duration,
 }
 
 /// Looks. Blocks, and may end what is left of a run whose shim was lost.
-pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
-    let Look { home, generation, machine, subject, .. } = look;
+pub(crate) fn observe(folders: &Folders, look: &SessionLook) -> SessionSeen {
+    let SessionLook { home, generation, machine, subject, .. } = look;
     let (generation, machine) = (*generation, *machine);
     let records = || pinfold_shim::record::read(&home.records(subject.id)).unwrap_or_default();
     let before = records();
     match seek(home, folders, generation, subject) {
-        Found::Shim(up) => {
+        FoundShim::Shim(up) => {
             let shim = match up.welcome.keeping {
                 Keeping::Standing => ShimSeen::Standing,
                 Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
@@ -78,53 +78,55 @@ pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
             };
             let guest = up.welcome.guest.map(guest_seen);
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(up.up()) };
-            let seen = Seen::of(machine, shim, before);
-            Seen { shim: shim_up, world: World { guest, ..seen.world }, ..seen }
+            let seen = SessionSeen::of(machine, shim, before);
+            SessionSeen { shim: shim_up, world: World { guest, ..seen.world }, ..seen }
         }
-        Found::Mute => {
+        FoundShim::Mute => {
             let silent = folders.silent(&subject.lost.name);
-            Seen { silent, ..Seen::of(machine, ShimSeen::Mute, before) }
+            SessionSeen { silent, ..SessionSeen::of(machine, ShimSeen::Mute, before) }
         }
-        Found::Nobody => Seen::of(machine, ShimSeen::Nobody, records()),
+        FoundShim::Nobody => SessionSeen::of(machine, ShimSeen::Nobody, records()),
     }
 }
 
 /// Looks for a shim until there is one, or certainly none. A shim that has just lost its daemon is about to
 /// listen.
-fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> Found {
+fn seek(home: &Home, folders: &Folders, generation: u64, subject: &LookSubject) -> FoundShim {
     let begun = Instant::now();
     let mut elsewhere = begun;
     loop {
         match first_at(&home.shim_sockets(subject.id), generation) {
-            Found::Nobody if !subject.may_live || folders.prove_absent(&subject.lost).is_ok() => {
-                return Found::Nobody;
+            FoundShim::Nobody if !subject.may_live || folders.prove_absent(&subject.lost).is_ok() => {
+                return FoundShim::Nobody;
             }
-            Found::Nobody => {}
+            FoundShim::Nobody => {}
             // Whether exec succeeds is known in a moment; requests to the session wait that long.
-            Found::Shim(up) if up.is_starting() && begun.elapsed() < LISTENS => {
+            FoundShim::Shim(up) if up.is_starting() && begun.elapsed() < LISTENS => {
                 drop(up);
                 std::thread::sleep(AGAIN);
                 continue;
             }
-            found @ (Found::Mute | Found::Shim(_)) => return found,
+            found @ (FoundShim::Mute | FoundShim::Shim(_)) => return found,
         }
         if Instant::now() >= elsewhere {
-            if let found @ (Found::Mute | Found::Shim(_)) = first_at(&anywhere(subject.id), generation) {
+            if let found @ (FoundShim::Mute | FoundShim::Shim(_)) =
+                first_at(&anywhere(subject.id), generation)
+            {
                 return found;
             }
             elsewhere = Instant::now() + ELSEWHERE;
         }
         if begun.elapsed() >= LISTENS {
-            return Found::Mute;
+            return FoundShim::Mute;
         }
         std::thread::sleep(AGAIN);
     }
 }
 
 /// The first one found at several sockets.
-fn first_at(sockets: &[PathBuf], generation: u64) -> Found {
+fn first_at(sockets: &[PathBuf], generation: u64) -> FoundShim {
     let found = sockets.iter().map(|socket| find(socket, generation));
-    found.into_iter().find(|found| !matches!(found, Found::Nobody)).unwrap_or(Found::Nobody)
+    found.into_iter().find(|found| !matches!(found, FoundShim::Nobody)).unwrap_or(FoundShim::Nobody)
 }
 
 /// What a shim reports of its run's guest.

@@ -11,10 +11,10 @@ use tokio::io::unix::AsyncFd;
 
 /// The way to one shim. When the last clone is dropped, the shim reads the end of the stream.
 #[derive(Clone)]
-pub(crate) struct Outlet(Arc<dyn Wire>);
+pub(crate) struct Outlet(Arc<dyn ShimWire>);
 
 /// What carries bytes to a shim.
-pub(crate) trait Wire: Send + Sync {
+pub(crate) trait ShimWire: Send + Sync {
     /// Sends after everything sent before; never waits. A shim that has gone is noticed by other means.
     fn send(self: Arc<Self>, bytes: &[u8]);
 
@@ -26,7 +26,7 @@ pub(crate) trait Wire: Send + Sync {
 }
 
 impl Outlet {
-    pub(crate) fn new(wire: Arc<dyn Wire>) -> Outlet {
+    pub(crate) fn new(wire: Arc<dyn ShimWire>) -> Outlet {
         Outlet(wire)
     }
 
@@ -70,7 +70,7 @@ impl Unsent {
     }
 }
 
-impl Wire for Way {
+impl ShimWire for Way {
     fn send(self: Arc<Self>, bytes: &[u8]) {
         let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
         let first = unsent.bytes.is_empty();

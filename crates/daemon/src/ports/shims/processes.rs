@@ -5,8 +5,8 @@ use super::cradle::Processes;
 use super::{Birth, ShimUp, Shims};
 use crate::define::home::Home;
 use crate::ports::Then;
-use crate::ports::locks::{Folders, Held};
-use crate::ports::shims::observe::{Look, Seen, observe};
+use crate::ports::locks::{Folders, RunLocks};
+use crate::ports::shims::observe::{SessionLook, SessionSeen, observe};
 use crate::ports::shims::strangers::{self, There};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
@@ -46,7 +46,7 @@ impl ShimProcesses {
 }
 
 impl Shims for ShimProcesses {
-    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
+    fn open(&self, birth: Birth, held: Box<dyn RunLocks>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
         let (nursery, places) = (self.nursery.clone(), Arc::clone(&self.places));
         let about = Span::current();
         tokio::spawn(async move {
@@ -63,7 +63,7 @@ impl Shims for ShimProcesses {
         });
     }
 
-    fn observe(&self, look: Look, then: Then<Seen>) {
+    fn observe(&self, look: SessionLook, then: Then<SessionSeen>) {
         let (folders, places) = (self.folders.clone(), Arc::clone(&self.places));
         tokio::spawn(async move {
             tokio::time::sleep(look.after).await;
@@ -71,7 +71,7 @@ impl Shims for ShimProcesses {
             let machine = look.machine;
             let seen = tokio::task::spawn_blocking(move || observe(&folders, &look)).await;
             // A look that failed says nothing about what exists.
-            then(seen.unwrap_or_else(|_| Seen::nothing(machine)));
+            then(seen.unwrap_or_else(|_| SessionSeen::nothing(machine)));
         });
     }
 

@@ -1,6 +1,6 @@
 //! Shims and folders of this home, whatever session they belong to. Both functions block.
 
-use super::{Found, find};
+use super::{FoundShim, find};
 use crate::define::home::Home;
 use pinfold_shim::{Command, Keeping, Report};
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ fn listener(socket: &Path) -> Option<u32> {
 /// Ends the run of a shim that the store does not know, and lets the shim go.
 pub(crate) fn end(socket: &Path, generation: u64, id: &str) {
     match find(socket, generation) {
-        Found::Shim(mut up) => {
+        FoundShim::Shim(mut up) => {
             if let Keeping::Running { run, .. } | Keeping::Starting { run } = up.welcome.keeping {
                 let until = Instant::now() + GRACE + ANSWERS;
                 let told = up.link.send(&Command::Stop { run, grace: GRACE });
@@ -65,7 +65,7 @@ pub(crate) fn end(socket: &Path, generation: u64, id: &str) {
             _ = up.link.send(&Command::Release);
             info!(id, "a session that the database does not know was ended");
         }
-        Found::Mute => warn!(id, "a session that the database does not know does not answer"),
-        Found::Nobody => {}
+        FoundShim::Mute => warn!(id, "a session that the database does not know does not answer"),
+        FoundShim::Nobody => {}
     }
 }

@@ -6,12 +6,12 @@ use crate::caller::{By, Caller};
 use crate::define::config::Config;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
-use crate::engine::command::Command as Order;
-use crate::engine::input::{Create, Handle, Input, Post, Sending};
-use crate::engine::view::View;
-use crate::engine::{Engine, Limits, Parts, Reply, WhyNot};
+use crate::engine::command::EngineCommand as Order;
+use crate::engine::input::{Create, Handle, LoopInput, Post, Sending};
+use crate::engine::view::EngineView;
+use crate::engine::{Engine, Parts, ReplyHandle, ResourceLimits, WhyNot};
 use crate::ports::journal::{Journal, StoreJournal};
-use crate::ports::locks::{Folders, Held, Refused};
+use crate::ports::locks::{Folders, LocksRefused, RunLocks};
 use crate::ports::shims::ShimUp;
 use pinfold_core::caller::Standing;
 use pinfold_core::decision::Answer;
@@ -47,7 +47,7 @@ pub(crate) struct Room {
     pub(crate) desk: Desk,
     pub(crate) disk: Store,
     journal: Rc<StoreJournal>,
-    inputs: UnboundedReceiver<Input>,
+    inputs: UnboundedReceiver<LoopInput>,
     folder: Rc<tempfile::TempDir>,
 }
 
@@ -92,7 +92,7 @@ impl Room {
             alone: None,
             generation,
             shim_program: ("shim".into(), vec!["a-word".into()]),
-            limits: Limits { open_files: Some((1024, 4096)), core: Some((0, 1)) },
+            limits: ResourceLimits { open_files: Some((1024, 4096)), core: Some((0, 1)) },
             umask: Some(0o027),
             last_event: 0,
             handle,
@@ -143,7 +143,7 @@ impl Room {
         self.tell(input);
     }
 
-    pub(crate) fn tell(&mut self, input: Input) {
+    pub(crate) fn tell(&mut self, input: LoopInput) {
         self.engine.take(input);
         self.settle();
     }
@@ -157,14 +157,14 @@ impl Room {
         let (reply, mut made) = oneshot::channel();
         let (definition, by, broken) = (definition(more), None, None);
         let name = name.parse().unwrap();
-        self.tell(Input::Create(Box::new(Create { name, definition, broken, by, reply })));
+        self.tell(LoopInput::Create(Box::new(Create { name, definition, broken, by, reply })));
         made.try_recv().unwrap_or_else(|_| Err(self.engine.handle.going_down()))
     }
 
     pub(crate) fn event(&mut self, id: SessionId, event: Event) -> Option<Result<Answer, WhyNot>> {
-        let (reply, mut answer) = Reply::new();
+        let (reply, mut answer) = ReplyHandle::new();
         let (event, facts) = (Box::new(event), Box::<Facts>::default());
-        self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
+        self.tell(LoopInput::Happened { id, event, facts, reply: Some(reply) });
         answer.try_recv().ok()
     }
 
@@ -177,8 +177,8 @@ impl Room {
     }
 
     pub(crate) fn post(&mut self, id: SessionId, post: Post) -> Option<Result<Answer, WhyNot>> {
-        let (reply, mut answer) = Reply::new();
-        self.tell(Input::Post { id, post, by: None, reply });
+        let (reply, mut answer) = ReplyHandle::new();
+        self.tell(LoopInput::Post { id, post, by: None, reply });
         answer.try_recv().ok()
     }
 
@@ -193,12 +193,12 @@ impl Room {
 
     pub(crate) fn order<T>(&mut self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Option<T> {
         let (sender, mut receiver) = oneshot::channel();
-        self.tell(Input::Command(Box::new(order(sender))));
+        self.tell(LoopInput::Command(Box::new(order(sender))));
         receiver.try_recv().ok()
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
-        View(&self.engine)
+    pub(crate) fn view(&self) -> EngineView<'_> {
+        EngineView(&self.engine)
     }
 
     pub(crate) fn state(&self, id: SessionId) -> State {
@@ -233,7 +233,7 @@ impl Room {
         self.settle();
     }
 
-    pub(crate) fn refuse(&mut self, refused: Refused) {
+    pub(crate) fn refuse(&mut self, refused: LocksRefused) {
         let (_, then) = self.desk.lock().reservations.pop().expect("somebody asks for locks");
         then(Err(refused));
         self.settle();
@@ -358,7 +358,7 @@ fn folders(home: &Home) -> Folders {
 }
 
 /// Granted locks.
-pub(crate) fn lock(desk: &Desk) -> Box<dyn Held> {
+pub(crate) fn lock(desk: &Desk) -> Box<dyn RunLocks> {
     Box::new(Locked::new(desk))
 }
 

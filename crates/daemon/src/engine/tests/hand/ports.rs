@@ -1,24 +1,26 @@
 //! The ports: what the loop orders stays on the desk until the test carries it out.
 
-use crate::define::before_start::{BeforeStart, Found};
+use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
 use crate::define::id_files::IdFiles;
 use crate::define::values::Values;
-use crate::memory::Watch;
+use crate::memory::RunWatch;
 use crate::ports::clock::Clock;
 use crate::ports::files::{Files, NotMade, delete, make_session, writer};
 use crate::ports::id_files::IdFileWatch;
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
-use crate::ports::locks::{Awaited, Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
-use crate::ports::memory::{MemoryWatch, Watched};
-use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::locks::{
+    CancellableWait, HolderEnded, Locks, LocksRefused, LocksWanted, Lost, Obstacle, RunLocks,
+};
+use crate::ports::memory::{RunMemoryWatch, Watched};
+use crate::ports::shims::observe::{SessionLook, SessionSeen};
 use crate::ports::shims::order::Order;
-use crate::ports::shims::outbox::{Outlet, Wire};
+use crate::ports::shims::outbox::{Outlet, ShimWire};
 use crate::ports::shims::strangers::There;
 use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
-use crate::ports::stops::{Noted, Stops};
-use crate::ports::tapes::{Passage, Stretch, Tapes};
+use crate::ports::stops::{NotedStop, Stops};
+use crate::ports::tapes::{Passage, TapeStretch, Tapes};
 use crate::ports::{Ports, Then};
 use pinfold_core::life::HolderSeen;
 use pinfold_core::life::StartRefused;
@@ -47,16 +49,16 @@ pub(crate) struct Ordered {
     pub(super) drawn: u128,
     pub(crate) alarm: Option<Boot>,
     reminders: Vec<(Instant, Then<()>)>,
-    pub(crate) reservations: Vec<(Wanted, Granted)>,
+    pub(crate) reservations: Vec<(LocksWanted, Granted)>,
     /// How many granted locks the daemon holds.
     pub(crate) locked: usize,
-    pub(crate) waiters: Vec<(Awaited, Then<()>)>,
+    pub(crate) waiters: Vec<(Obstacle, Then<()>)>,
     pub(crate) cancelled: usize,
     pub(crate) proofs: Vec<(Lost, Then<bool>)>,
     pub(crate) holders: Vec<(String, Then<HolderEnded>)>,
     pub(crate) births: Vec<Birthing>,
-    pub(crate) looks: Vec<(Look, Then<Seen>)>,
-    pub(crate) stretches: Vec<(Stretch, Then<Passage>)>,
+    pub(crate) looks: Vec<(SessionLook, Then<SessionSeen>)>,
+    pub(crate) stretches: Vec<(TapeStretch, Then<Passage>)>,
     pub(crate) searches: Vec<(u32, Then<Vec<Survivor>>)>,
     /// What shims have left on disk.
     pub(crate) records: Vec<Exited>,
@@ -65,7 +67,7 @@ pub(crate) struct Ordered {
     /// The CPU time that shims have used.
     pub(crate) ran: Option<u64>,
     pub(crate) memory: Vec<(&'static str, RunNumber)>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<RunWatch>,
     /// Whose files are watched, and the pid of each.
     pub(crate) filed: Vec<(RunNumber, IdFiles, u32)>,
     /// Whether batches wait for the test.
@@ -78,8 +80,8 @@ pub(crate) struct Ordered {
     stops: Stops,
 }
 
-type Granted = Then<Result<Box<dyn Held>, Refused>>;
-type Birthing = (Birth, Box<dyn Held>, Then<Result<Box<ShimUp>, StartRefused>>);
+type Granted = Then<Result<Box<dyn RunLocks>, LocksRefused>>;
+type Birthing = (Birth, Box<dyn RunLocks>, Then<Result<Box<ShimUp>, StartRefused>>);
 
 /// A link, as a shim has it.
 #[derive(Default)]
@@ -187,11 +189,11 @@ impl Clock for Desk {
 }
 
 impl Locks for Desk {
-    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
+    fn reserve(&self, wanted: LocksWanted, then: Then<Result<Box<dyn RunLocks>, LocksRefused>>) {
         self.lock().reservations.push((wanted, then));
     }
 
-    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+    fn wait_for(&self, awaited: Obstacle, then: Then<()>) -> io::Result<Box<dyn CancellableWait>> {
         self.lock().waiters.push((awaited, then));
         Ok(Box::new(self.clone()))
     }
@@ -205,7 +207,7 @@ impl Locks for Desk {
     }
 }
 
-impl Waiting for Desk {
+impl CancellableWait for Desk {
     fn cancel(&self) {
         self.lock().cancelled += 1;
     }
@@ -221,7 +223,7 @@ impl Locked {
     }
 }
 
-impl Held for Locked {
+impl RunLocks for Locked {
     fn lend(&self) -> Vec<(&Folder, &Guard)> {
         Vec::new()
     }
@@ -236,11 +238,11 @@ impl Drop for Locked {
 }
 
 impl Shims for Desk {
-    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
+    fn open(&self, birth: Birth, held: Box<dyn RunLocks>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
         self.lock().births.push((birth, held, then));
     }
 
-    fn observe(&self, look: Look, then: Then<Seen>) {
+    fn observe(&self, look: SessionLook, then: Then<SessionSeen>) {
         self.lock().looks.push((look, then));
     }
 
@@ -278,15 +280,15 @@ impl Shims for Desk {
 }
 
 impl Tapes for Desk {
-    fn read(&self, wanted: Stretch, then: Then<Passage>) {
+    fn read(&self, wanted: TapeStretch, then: Then<Passage>) {
         self.lock().stretches.push((wanted, then));
     }
 
     fn forget(&self, _id: SessionId) {}
 }
 
-impl MemoryWatch for Desk {
-    fn watch(&mut self, (_, run): Watched, watch: Watch) {
+impl RunMemoryWatch for Desk {
+    fn watch(&mut self, (_, run): Watched, watch: RunWatch) {
         self.lock().memory.push(("watch", run));
         self.lock().watch = Some(watch);
     }
@@ -334,7 +336,7 @@ impl Files for Desk {
         then(crate::define::config::load(&file));
     }
 
-    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+    fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>) {
         then(before.look());
     }
 
@@ -342,14 +344,14 @@ impl Files for Desk {
         then(writer(&lock, resource));
     }
 
-    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<NotedStop>> {
         let stops = Stops::open(file)?;
         let left = stops.all();
         self.lock().stops = stops;
         Ok(left)
     }
 
-    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+    fn note_stop(&self, noted: NotedStop, then: Then<io::Result<()>>) {
         let done = self.lock().stops.note(noted);
         then(done);
     }
@@ -427,7 +429,7 @@ impl Connection for HandConnection {
     }
 }
 
-impl Wire for HandConnection {
+impl ShimWire for HandConnection {
     fn send(self: Arc<Self>, bytes: &[u8]) {
         let mut ordered = self.desk.lock();
         let line = ordered.links.entry(self.id).or_default();

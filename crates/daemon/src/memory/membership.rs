@@ -10,7 +10,7 @@ const EVERY: u32 = 8;
 
 /// The group that a run was put into.
 #[derive(Debug)]
-pub(super) struct Fold {
+pub(super) struct GroupMembership {
     /// A process of the run was seen outside. That stays true: what left once may leave again.
     pub(super) left: bool,
     place: Option<Place>,
@@ -24,11 +24,11 @@ struct Place {
     group: PathBuf,
 }
 
-impl Fold {
+impl GroupMembership {
     /// The group of a run; without one, or without a shim, there is nothing to leave.
-    pub(super) fn new(shim: Option<u32>, group: Option<(Hierarchy, PathBuf)>) -> Fold {
+    pub(super) fn new(shim: Option<u32>, group: Option<(Hierarchy, PathBuf)>) -> GroupMembership {
         let place = shim.zip(group).map(|(shim, (hierarchy, group))| Place { shim, hierarchy, group });
-        Fold { left: false, place, readings: 0 }
+        GroupMembership { left: false, place, readings: 0 }
     }
 
     /// Checks, if it is time to: often at first, when tools move what they start, and rarely afterwards.

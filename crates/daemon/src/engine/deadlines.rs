@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The deadlines of all sessions, by time and by session.
 #[derive(Default)]
-pub(crate) struct Timer {
+pub(crate) struct Deadlines {
     due: BTreeSet<(Boot, SessionId)>,
     of: BTreeMap<SessionId, Boot>,
 }
 
-impl Timer {
+impl Deadlines {
     /// The first deadline.
     pub(crate) fn first(&self) -> Option<Boot> {
         self.due.first().map(|(at, _)| *at)
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn only_what_is_due_is_taken_and_the_latest_word_on_a_session_counts() {
-        let mut timer = Timer::default();
+        let mut timer = Deadlines::default();
         timer.set(session(1), Some(Boot(3_600)));
         timer.set(session(2), Some(Boot(20)));
         timer.set(session(3), Some(Boot(10)));
