@@ -16,7 +16,7 @@ use std::str::FromStr;
 /// Keeps AI agents alive while somebody needs them, and never two at once.
 #[derive(Debug, Parser)]
 #[command(name = "pinfold", version, max_term_width = 100, disable_help_subcommand = true)]
-pub(crate) struct Command {
+pub(crate) struct CommandLine {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
@@ -24,12 +24,12 @@ pub(crate) struct Command {
 }
 
 /// Reads the command line. Returns `None` if only help or the version was asked for, which is printed here.
-pub(crate) fn parse() -> Result<Option<Command>, (Failure, Global)> {
+pub(crate) fn parse() -> Result<Option<CommandLine>, (Failure, Global)> {
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(command) = frequent(&words).or_else(|| without_verb(&words)) {
         return Ok(Some(command));
     }
-    let error = match Command::try_parse_from(&words) {
+    let error = match CommandLine::try_parse_from(&words) {
         Ok(command) => return Ok(Some(command)),
         Err(error) => error,
     };
@@ -48,7 +48,7 @@ pub(crate) fn parse() -> Result<Option<Command>, (Failure, Global)> {
 
 /// The definition of the command line, built by clap.
 pub(crate) fn definition() -> clap::Command {
-    let mut program = Command::command();
+    let mut program = CommandLine::command();
     program.build();
     program
 }
@@ -76,14 +76,14 @@ fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
 }
 
 /// A command line of only global options: the terminal UI on a terminal, the list elsewhere.
-fn without_verb(words: &[OsString]) -> Option<Command> {
+fn without_verb(words: &[OsString]) -> Option<CommandLine> {
     if words.get(1).is_some_and(is_plain) {
         return None;
     }
-    let Alone { global, verb: NoVerb {} } = Alone::<NoVerb>::try_parse_from(words).ok()?;
+    let StandaloneVerb { global, verb: NoVerb {} } = StandaloneVerb::<NoVerb>::try_parse_from(words).ok()?;
     let looked_at = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !global.json;
     let verb = if looked_at { Verb::Tui(Tui::usual()) } else { Verb::Ls(Ls::default()) };
-    Some(Command { global, verb })
+    Some(CommandLine { global, verb })
 }
 
 /// No words of its own.
@@ -93,7 +93,7 @@ struct NoVerb {}
 /// One verb and no other: what scripts and people ask all the time is faster than the making of all verbs.
 #[derive(Debug, Parser)]
 #[command(disable_help_flag = true)]
-struct Alone<V: Args> {
+struct StandaloneVerb<V: Args> {
     #[command(flatten)]
     global: Global,
     #[command(flatten)]
@@ -101,9 +101,9 @@ struct Alone<V: Args> {
 }
 
 /// Reads a command line that begins with a common verb and has no mistake. Mistakes are left to the full parser.
-fn frequent(words: &[OsString]) -> Option<Command> {
+fn frequent(words: &[OsString]) -> Option<CommandLine> {
     let rest = words.get(1..)?;
-    let bare = |verb| Some(Command { global: Global::default(), verb });
+    let bare = |verb| Some(CommandLine { global: Global::default(), verb });
     match (rest.first()?.to_str()?, rest.len()) {
         // No arguments to parse: running the parser would take a tenth of the time of `ls`.
         ("ls", 1) => bare(Verb::Ls(Ls::default())),
@@ -117,13 +117,13 @@ fn frequent(words: &[OsString]) -> Option<Command> {
 }
 
 /// A session and a text that cannot be options, followed by options.
-fn send(words: &[OsString]) -> Option<Command> {
+fn send(words: &[OsString]) -> Option<CommandLine> {
     let [_, session, text, options @ ..] = words else { return None };
     if !is_plain(session) || !is_plain(text) {
         return None;
     }
     let given = Send::of(session.to_str()?, text.to_str()?);
-    let sent = |send| Some(Command { global: Global::default(), verb: Verb::Send(send) });
+    let sent = |send| Some(CommandLine { global: Global::default(), verb: Verb::Send(send) });
     match options {
         [] => sent(given),
         [only] if only == "--wait" => sent(given.and_wait()),
@@ -136,9 +136,9 @@ fn is_plain(word: &OsString) -> bool {
     !word.as_encoded_bytes().starts_with(b"-")
 }
 
-fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<Command> {
-    let Alone { global, verb: read } = Alone::<V>::try_parse_from(words).ok()?;
-    Some(Command { global, verb: verb(read) })
+fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<CommandLine> {
+    let StandaloneVerb { global, verb: read } = StandaloneVerb::<V>::try_parse_from(words).ok()?;
+    Some(CommandLine { global, verb: verb(read) })
 }
 
 /// Global options guessed from a line that could not be parsed, which may still have asked for JSON.
@@ -174,7 +174,7 @@ mod tests {
         ];
         for line in lines {
             let short = frequent(&words(line)).expect("it is read the short way");
-            let whole = Command::try_parse_from(words(line)).unwrap();
+            let whole = CommandLine::try_parse_from(words(line)).unwrap();
             assert_eq!(format!("{short:?}"), format!("{whole:?}"), "{line:?}");
         }
     }

@@ -9,37 +9,37 @@ use std::process::ExitCode;
 /// The ways to carry out a verb.
 pub(crate) enum Doing<'a> {
     /// By this process: without the daemon, or on the daemon itself.
-    Alone(&'a dyn Alone),
+    Alone(&'a dyn StandaloneVerb),
     /// By another program, whose exit code is the answer.
-    Runs(&'a dyn Runs),
+    Runs(&'a dyn ProgramVerb),
     /// By the daemon, which is started where none runs.
-    Asks(&'a dyn Asks),
+    Asks(&'a dyn DaemonVerb),
     /// By this process, from the definition of the command line.
-    Explains(&'a dyn Explains),
+    Explains(&'a dyn HelpVerb),
     /// By a daemon that already runs; none is started for it.
-    Looks(&'a dyn Asks),
+    Looks(&'a dyn DaemonVerb),
 }
 
 /// A verb that needs no daemon.
-pub(crate) trait Alone {
+pub(crate) trait StandaloneVerb {
     /// Carries out the verb.
     fn act(&self, global: &Global) -> Result<(), Failure>;
 }
 
 /// A verb about the command line itself.
-pub(crate) trait Explains {
+pub(crate) trait HelpVerb {
     /// Carries out the verb, given the definition of the command line.
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure>;
 }
 
 /// A verb that runs a program to its end.
-pub(crate) trait Runs {
+pub(crate) trait ProgramVerb {
     /// Runs the program and returns its exit code.
     fn run(&self, global: &Global) -> Result<ExitCode, Failure>;
 }
 
 /// A verb that the daemon carries out.
-pub(crate) trait Asks {
+pub(crate) trait DaemonVerb {
     /// Carries out the verb.
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure>;
 }

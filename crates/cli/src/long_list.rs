@@ -9,30 +9,30 @@ use std::str::FromStr;
 
 /// How many entries from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum LastEntries {
     /// All entries.
     All,
     /// At most this many.
     Some(u32),
 }
 
-impl FromStr for Last {
+impl FromStr for LastEntries {
     type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Last, &'static str> {
+    fn from_str(text: &str) -> Result<LastEntries, &'static str> {
         if text == "all" {
-            return Ok(Last::All);
+            return Ok(LastEntries::All);
         }
-        text.parse().map(Last::Some).map_err(|_| "it is a number, or `all`")
+        text.parse().map(LastEntries::Some).map_err(|_| "it is a number, or `all`")
     }
 }
 
 /// How many entries to request, `None` for all; `usual` applies to people who did not say.
-pub(crate) fn last(asked: Option<Last>, usual: Last, global: &Global) -> Option<u32> {
+pub(crate) fn last(asked: Option<LastEntries>, usual: LastEntries, global: &Global) -> Option<u32> {
     let people = !global.json && std::io::stdout().is_terminal();
-    match asked.unwrap_or(if people { usual } else { Last::All }) {
-        Last::All => None,
-        Last::Some(count) => Some(count),
+    match asked.unwrap_or(if people { usual } else { LastEntries::All }) {
+        LastEntries::All => None,
+        LastEntries::Some(count) => Some(count),
     }
 }
 

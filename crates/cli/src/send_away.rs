@@ -1,6 +1,6 @@
 //! Makes the daemon leave, for `down` and `up --replace`.
 
-use crate::daemon::{self, Found};
+use crate::daemon::{self, FoundDaemon};
 use crate::leftovers::none_left;
 use crate::output::Failure;
 use pinfold_api::object::WentDown;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Whether there was a daemon to send away.
-pub(crate) enum Gone {
+pub(crate) enum DaemonDeparture {
     /// It was asked to leave; this many sessions were alive, as far as it said.
     Now(u64),
     /// No daemon was running.
@@ -22,8 +22,8 @@ pub(crate) enum Gone {
 }
 
 /// Asks the daemon to leave, and returns when it has.
-pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
-    let Found::Up(client) = daemon::find(home)? else { return Ok(Gone::Before) };
+pub(crate) fn send_away(home: &Home, keep: bool) -> Result<DaemonDeparture, Failure> {
+    let FoundDaemon::Up(client) = daemon::find(home)? else { return Ok(DaemonDeparture::Before) };
     let lived = client.ask(&endpoint::Status::call()).map_or(0, |status| living(&status.sessions));
     let went = match client.ask(&endpoint::Down::call(&request::Down { keep })) {
         Ok(went) => went,
@@ -34,7 +34,7 @@ pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     wait_until_gone(home)?;
     let hint = "their locks stay held; `pinfold up` finds them again";
     none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
-    Ok(Gone::Now(lived))
+    Ok(DaemonDeparture::Now(lived))
 }
 
 /// How many sessions have a process, judged by their states.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const AT_ONCE: usize = 128;
 
 /// The outcome for one session.
-pub(crate) struct Done {
+pub(crate) struct SessionOutcome {
     /// For people.
     pub(crate) words: String,
     /// For programs.
@@ -25,7 +25,7 @@ pub(crate) struct Done {
 pub(crate) fn each(
     sessions: &[String],
     daemon: &Daemon,
-    ask: impl Fn(&Client, &str) -> Result<Done, ClientError> + Sync,
+    ask: impl Fn(&Client, &str) -> Result<SessionOutcome, ClientError> + Sync,
 ) -> Result<(), Failure> {
     let (client, global) = (daemon.client()?, &daemon.global);
     let answers = at_once(sessions, |session| {
@@ -53,12 +53,12 @@ pub(crate) fn each_session(
 ) -> Result<(), Failure> {
     each(sessions, daemon, |client, session| {
         let session = ask(client, session)?;
-        Ok(Done { words: format!("{} is {}", session.name, session.why), object: json!(session) })
+        Ok(SessionOutcome { words: format!("{} is {}", session.name, session.why), object: json!(session) })
     })
 }
 
 /// The session object, or an error object that names the session.
-fn object(session: &str, answer: &Result<Done, Failure>) -> Value {
+fn object(session: &str, answer: &Result<SessionOutcome, Failure>) -> Value {
     match answer {
         Ok(done) => done.object.clone(),
         Err(failure) => json!({ "session": session, "error": failure.object() }),

@@ -1,8 +1,8 @@
 //! `logs -f`: follows the output of one or more sessions, across the death of any daemon.
 
 use crate::daemon::Daemon;
+use crate::log_printer::LogPrinter;
 use crate::output::{Failure, say};
-use crate::printed::Printed;
 use pinfold_api::object::LogLine;
 use pinfold_api::{Client, ClientError, endpoint, query};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn follow(
     sessions: &[String],
     which: &query::Logs,
     daemon: &Daemon,
-    printed: &dyn Fn(&str) -> Printed,
+    printed: &dyn Fn(&str) -> LogPrinter,
 ) -> Result<(), Failure> {
     let (sender, news) = channel::<News>();
     let client = daemon.client()?;
@@ -33,7 +33,7 @@ pub(crate) fn follow(
         std::thread::spawn(move || one.follow(client, &daemon, &sender));
     }
     drop(sender);
-    let mut out: Vec<Printed> = sessions.iter().map(|session| printed(session)).collect();
+    let mut out: Vec<LogPrinter> = sessions.iter().map(|session| printed(session)).collect();
     let mut first = None;
     for (at, news) in news {
         match news {

@@ -20,13 +20,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// The daemon's messages on an attach connection, as they arrive.
 pub(super) struct Counted {
-    lines: Receiver<Result<News, Failure>>,
+    lines: Receiver<Result<AttachmentNews, Failure>>,
     /// Readable when there is something in `lines`.
     woken: OwnedFd,
 }
 
 /// One thing that arrived.
-pub(super) enum News {
+pub(super) enum AttachmentNews {
     Line(AttachLine),
     Output(LogLine),
     /// A signal asked us to end.
@@ -52,7 +52,7 @@ impl Counted {
     }
 
     /// Returns what has arrived, without waiting.
-    pub(super) fn take(&mut self) -> Result<Option<News>, Failure> {
+    pub(super) fn take(&mut self) -> Result<Option<AttachmentNews>, Failure> {
         let mut bytes = [0; 64];
         _ = rustix::io::read(&self.woken, &mut bytes);
         match self.lines.try_recv() {
@@ -72,8 +72,10 @@ impl Counted {
         let until = Instant::now() + time;
         loop {
             match self.take().ok()? {
-                Some(News::Line(AttachLine::Ended { message })) => return Some(message),
-                Some(News::Line(_) | News::Output(_) | News::Signal) => continue,
+                Some(AttachmentNews::Line(AttachLine::Ended { message })) => return Some(message),
+                Some(AttachmentNews::Line(_) | AttachmentNews::Output(_) | AttachmentNews::Signal) => {
+                    continue;
+                }
                 None => {}
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -86,13 +88,13 @@ impl Counted {
     }
 
     /// Waits for the next thing to arrive.
-    pub(super) fn wait(&mut self, signals: &Signals) -> Result<News, Failure> {
+    pub(super) fn wait(&mut self, signals: &Signals) -> Result<AttachmentNews, Failure> {
         loop {
             if let Some(news) = self.take()? {
                 return Ok(news);
             }
             if signals.end_asked() {
-                return Ok(News::Signal);
+                return Ok(AttachmentNews::Signal);
             }
             let mut fds = [PollFd::new(&self.woken, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
             _ = rustix::event::poll(&mut fds, None);
@@ -105,12 +107,12 @@ fn went_away() -> Failure {
 }
 
 struct Teller {
-    sender: Sender<Result<News, Failure>>,
+    sender: Sender<Result<AttachmentNews, Failure>>,
     wakes: OwnedFd,
 }
 
 impl Teller {
-    fn tell(&self, news: Result<News, Failure>) -> Result<(), ()> {
+    fn tell(&self, news: Result<AttachmentNews, Failure>) -> Result<(), ()> {
         self.sender.send(news).map_err(drop)?;
         _ = rustix::io::write(&self.wakes, &[1]);
         Ok(())
@@ -132,12 +134,12 @@ impl Teller {
             if let Ok(line) = serde_json::from_str::<AttachLine>(&line) {
                 let over = matches!(line, AttachLine::Failed(_));
                 ready |= !matches!(line, AttachLine::Waiting { .. });
-                self.tell(Ok(News::Line(line)))?;
+                self.tell(Ok(AttachmentNews::Line(line)))?;
                 if over {
                     return Err(());
                 }
             } else if let Ok(output) = serde_json::from_str::<LogLine>(&line) {
-                self.tell(Ok(News::Output(output)))?;
+                self.tell(Ok(AttachmentNews::Output(output)))?;
             }
         }
         // If the daemon ends before there was a terminal, the attach ends too.

@@ -1,9 +1,9 @@
 //! Attaches to a session without a terminal: prints its output line by line and sends typed lines as messages.
 
-use super::counted::{Counted, News};
+use super::counted::{AttachmentNews, Counted};
 use super::tty::{Borrowed, DETACH};
 use crate::global::Global;
-use crate::output::{Failure, Words, output, say, talk};
+use crate::output::{Failure, OutputStyle, output, say, talk};
 use crate::signals::Signals;
 use pinfold_api::object::LogLine;
 use pinfold_api::request::NewMessage;
@@ -32,7 +32,7 @@ pub(super) fn follow(
     let mut typing = write.then(Typing::default);
     loop {
         while let Some(news) = counted.take()? {
-            if let News::Output(line) = news {
+            if let AttachmentNews::Output(line) = news {
                 show(&line, global);
             }
         }
@@ -59,9 +59,9 @@ pub(super) fn follow(
 fn until_signal(counted: &mut Counted, signals: &Signals, global: &Global) -> Result<(), Failure> {
     loop {
         match counted.wait(signals)? {
-            News::Output(line) => show(&line, global),
-            News::Signal => return Ok(()),
-            News::Line(_) => {}
+            AttachmentNews::Output(line) => show(&line, global),
+            AttachmentNews::Signal => return Ok(()),
+            AttachmentNews::Line(_) => {}
         }
     }
 }
@@ -70,7 +70,7 @@ fn show(line: &LogLine, global: &Global) {
     if global.json {
         say(&serde_json::json!(line));
     } else {
-        output(&line.text, Words::for_stdout());
+        output(&line.text, OutputStyle::for_stdout());
     }
 }
 

@@ -13,7 +13,7 @@ use crate::daemon::Daemon;
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
 use crate::{home, inside, signals};
-use counted::{Counted, News};
+use counted::{AttachmentNews, Counted};
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach as Request;
 use pinfold_core::visible::visible;
@@ -23,7 +23,7 @@ use pinfold_terminal::Allow;
 use std::io::{IsTerminal, Write};
 
 /// What to attach to, and how.
-pub(crate) struct Wish<'a> {
+pub(crate) struct AttachOptions<'a> {
     pub(crate) session: &'a str,
     /// Does not wait for the turn under way.
     pub(crate) now: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Wish<'a> {
 }
 
 /// Attaches until the user detaches or the session ends.
-pub(crate) fn attach(attach: &Wish<'_>, daemon: &Daemon) -> Result<(), Failure> {
+pub(crate) fn attach(attach: &AttachOptions<'_>, daemon: &Daemon) -> Result<(), Failure> {
     let global = &daemon.global;
     let home = home::home(global)?;
     refuse_own(attach.session, &home)?;
@@ -52,25 +52,29 @@ pub(crate) fn attach(attach: &Wish<'_>, daemon: &Daemon) -> Result<(), Failure> 
     loop {
         let news = counted.wait(&signals)?;
         match news {
-            News::Line(AttachLine::Waiting { message, left_ms }) => countdown.show(&message, left_ms),
-            News::Line(AttachLine::Ready { socket, run }) => {
+            AttachmentNews::Line(AttachLine::Waiting { message, left_ms }) => {
+                countdown.show(&message, left_ms)
+            }
+            AttachmentNews::Line(AttachLine::Ready { socket, run }) => {
                 countdown.clear();
                 let allow = allowed(&home, global);
-                let place = terminal::Place { name: attach.session, socket: socket.as_ref(), run, allow };
+                let place =
+                    terminal::AttachTarget { name: attach.session, socket: socket.as_ref(), run, allow };
                 return terminal::show(&place, attach.seat, &mut counted, &signals, global);
             }
-            News::Line(AttachLine::Follow {}) => {
+            AttachmentNews::Line(AttachLine::Follow {}) => {
                 countdown.clear();
                 let write = !attach.read_only;
                 return follow::follow(attach.session, &client, &mut counted, &signals, write, global);
             }
-            News::Line(AttachLine::Failed(body)) => {
+            AttachmentNews::Line(AttachLine::Failed(body)) => {
                 countdown.clear();
                 return Err((*body).into());
             }
-            News::Line(AttachLine::Counted {} | AttachLine::Ended { .. }) | News::Output(_) => {}
+            AttachmentNews::Line(AttachLine::Counted {} | AttachLine::Ended { .. })
+            | AttachmentNews::Output(_) => {}
             // Asked to end before anything was shown: the request ends with the connection.
-            News::Signal => return Err(Failure::new(Kind::Failed, "interrupted while waiting")),
+            AttachmentNews::Signal => return Err(Failure::new(Kind::Failed, "interrupted while waiting")),
         }
     }
 }

@@ -27,7 +27,7 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_millis(50);
 
 /// Where a session's terminal is, and how to show it.
-pub(super) struct Place<'a> {
+pub(super) struct AttachTarget<'a> {
     pub(super) name: &'a str,
     pub(super) socket: &'a Path,
     pub(super) run: u64,
@@ -49,7 +49,7 @@ enum Over {
 
 /// Shows the terminal until the user detaches or the run ends.
 pub(super) fn show(
-    place: &Place<'_>,
+    place: &AttachTarget<'_>,
     seat: Seat,
     counted: &mut Counted,
     signals: &Signals,

@@ -1,6 +1,6 @@
 //! A daemon to ask: the running one, or a new one unless starting it was forbidden.
 
-use super::find::{Found, at, down, find};
+use super::find::{FoundDaemon, at, down, find};
 use super::start::{refuse_inside, start};
 use crate::global::Global;
 use crate::home;
@@ -19,9 +19,9 @@ impl Daemon {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let home = home::home(&self.global)?;
         match find(&home)? {
-            Found::Up(client) => Ok(client),
-            Found::Down if self.global.no_start => Err(down(&home)),
-            Found::Down => {
+            FoundDaemon::Up(client) => Ok(client),
+            FoundDaemon::Down if self.global.no_start => Err(down(&home)),
+            FoundDaemon::Down => {
                 refuse_inside(&home)?;
                 start(&home, &self.global)
             }

@@ -19,7 +19,7 @@ pub(crate) fn at(home: &Home) -> Client {
 }
 
 /// Whether a home has a daemon.
-pub(crate) enum Found {
+pub(crate) enum FoundDaemon {
     /// The daemon answers.
     Up(Client),
     /// The kernel says that there is none.
@@ -28,21 +28,23 @@ pub(crate) enum Found {
 
 /// Looks for the daemon of a home. Its lock says whether there is one, whatever its socket says; a daemon
 /// that is there but does not answer is a failure.
-pub(crate) fn find(home: &Home) -> Result<Found, Failure> {
+pub(crate) fn find(home: &Home) -> Result<FoundDaemon, Failure> {
     let begun = Instant::now();
     let until = begun + ANSWERS_WITHIN;
     let client = at(home);
     let mut looked = false;
     loop {
         match client.ping() {
-            Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => return Ok(Found::Up(client)),
+            Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => {
+                return Ok(FoundDaemon::Up(client));
+            }
             Err(ClientError::Mute(mute)) => return Err(mute.into()),
             Err(error @ ClientError::Stranger { .. }) => return Err(error.into()),
             Err(ClientError::Down { .. } | ClientError::Broken(_)) => {}
         }
         // The daemon is starting, or its socket was removed and it is making another.
         match place::is_held(&home.state) {
-            false => return Ok(Found::Down),
+            false => return Ok(FoundDaemon::Down),
             true if !looked && begun.elapsed() >= LOOKED_AT_AFTER => {
                 looked = true;
                 refuse_squatter(home)?;

@@ -7,5 +7,5 @@ mod foreground;
 mod start;
 
 pub(crate) use client::{Daemon, running};
-pub(crate) use find::{Found, at, find, mute};
+pub(crate) use find::{FoundDaemon, at, find, mute};
 pub(crate) use foreground::{SHIM, run, shim_program, start_failure};

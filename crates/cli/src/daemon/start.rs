@@ -1,6 +1,6 @@
 //! Starts the daemon of a home as a process that inherits nothing from us.
 
-use super::find::{Found, at, down, find, refuse_squatter};
+use super::find::{FoundDaemon, at, down, find, refuse_squatter};
 use crate::global::Global;
 use crate::output::{Failure, Kind};
 use crate::{home, inside};
@@ -34,7 +34,7 @@ pub(super) fn start(home: &Home, global: &Global) -> Result<Client, Failure> {
         if let Started::Up = start_one(home, global)? {
             return Ok(at(home));
         }
-        if let Found::Up(client) = find(home)? {
+        if let FoundDaemon::Up(client) = find(home)? {
             return Ok(client);
         }
         refuse_squatter(home)?;

@@ -11,12 +11,12 @@ mod stage;
 use crate::global::Global;
 use crate::output::{Failure, Kind, say};
 use serde_json::json;
-use stage::{Stage, Stopped};
+use stage::{DemoStage, Stopped};
 
 /// Plays the demo and cleans up.
 pub(crate) fn play(global: &Global) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::from_error(Kind::Failed, &error);
-    let mut stage = Stage::open(global.json).map_err(failed)?;
+    let mut stage = DemoStage::open(global.json).map_err(failed)?;
     let played = script::play(&mut stage);
     let cleared = stage.clear();
     if global.json {

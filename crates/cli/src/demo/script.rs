@@ -1,7 +1,7 @@
 //! The steps of the demo, in order.
 
 use super::processes;
-use super::stage::{Stage, Stopped};
+use super::stage::{DemoStage, Stopped};
 use pinfold_api::time::moment;
 use pinfold_api::word::{EventKind, State, Verdict};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const GOOD_WILL: Duration = Duration::from_millis(1100);
 
 type Played = Result<(), Stopped>;
 
-pub(super) fn play(stage: &mut Stage) -> Played {
+pub(super) fn play(stage: &mut DemoStage) -> Played {
     stage
         .line(&format!("pinfold demo, in a home that is thrown away at the end: {}", stage.root().display()));
     sessions_run(stage)?;
@@ -27,7 +27,7 @@ pub(super) fn play(stage: &mut Stage) -> Played {
     the_end(stage)
 }
 
-fn sessions_run(stage: &mut Stage) -> Played {
+fn sessions_run(stage: &mut DemoStage) -> Played {
     stage.step("Sessions run");
     stage.make("work")?;
     let clock = stage.new_session("clock", &[], CLOCK)?;
@@ -43,7 +43,7 @@ fn sessions_run(stage: &mut Stage) -> Played {
     Ok(())
 }
 
-fn a_crash(stage: &mut Stage) -> Played {
+fn a_crash(stage: &mut DemoStage) -> Played {
     stage.step("An agent crashes");
     let api = pid(&stage.show("api")?)?;
     stage.pause(GOOD_WILL)?;
@@ -74,7 +74,7 @@ fn a_crash(stage: &mut Stage) -> Played {
     Ok(())
 }
 
-fn the_daemon_is_killed(stage: &mut Stage) -> Played {
+fn the_daemon_is_killed(stage: &mut DemoStage) -> Played {
     stage.step("The daemon is killed");
     let before = [pid(&stage.show("clock")?)?, pid(&stage.show("api")?)?];
     let daemon = pid(&stage.json(&["status"])?)?;
@@ -100,7 +100,7 @@ fn the_daemon_is_killed(stage: &mut Stage) -> Played {
     Ok(())
 }
 
-fn a_refused_double(stage: &mut Stage) -> Played {
+fn a_refused_double(stage: &mut DemoStage) -> Played {
     stage.step("A second agent wants the same directory");
     let api = pid(&stage.show("api")?)?;
     let twin = stage.new_session("twin", &["--dir", "work"], SERVER)?;
@@ -125,7 +125,7 @@ fn a_refused_double(stage: &mut Stage) -> Played {
     Ok(())
 }
 
-fn a_chat(stage: &mut Stage) -> Played {
+fn a_chat(stage: &mut DemoStage) -> Played {
     stage.step("A chat agent runs only while somebody needs it");
     let chat = stage.new_session("chat", &["--mode", "on-demand", "--turns", "done"], CHAT)?;
     stage
@@ -143,7 +143,7 @@ fn a_chat(stage: &mut Stage) -> Played {
     Ok(())
 }
 
-fn the_end(stage: &mut Stage) -> Played {
+fn the_end(stage: &mut DemoStage) -> Played {
     stage.step("Everything ends");
     let agents = processes::around(stage.root());
     stage.shell("pinfold down");

@@ -29,13 +29,13 @@ pub(super) enum Stopped {
 }
 
 /// The output of a verb.
-pub(super) struct Said {
+pub(super) struct VerbOutput {
     pub(super) code: i32,
     pub(super) stdout: String,
     stderr: String,
 }
 
-impl Said {
+impl VerbOutput {
     /// The output and errors in one line.
     pub(super) fn shown(&self) -> String {
         let (stdout, stderr) = (self.stdout.trim(), self.stderr.trim().replace('\n', "; "));
@@ -43,7 +43,7 @@ impl Said {
     }
 }
 
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     program: PathBuf,
     root: PathBuf,
     signals: Signals,
@@ -52,14 +52,14 @@ pub(super) struct Stage {
     steps: Vec<(String, Vec<String>)>,
 }
 
-impl Stage {
+impl DemoStage {
     /// Makes the folder. With `silent`, what the demo tells is kept instead of printed.
-    pub(super) fn open(silent: bool) -> io::Result<Stage> {
+    pub(super) fn open(silent: bool) -> io::Result<DemoStage> {
         let signals = signals::take()?;
         let program = std::env::current_exe()?;
         let root = make_root()?;
         let paper = (!silent).then(Paper::stdout);
-        Ok(Stage { program, root, signals, paper, begun: Instant::now(), steps: Vec::new() })
+        Ok(DemoStage { program, root, signals, paper, begun: Instant::now(), steps: Vec::new() })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -142,7 +142,7 @@ impl Stage {
     }
 
     /// Runs a verb in the demo's home.
-    pub(super) fn verb(&self, words: &[&str]) -> Result<Said, Stopped> {
+    pub(super) fn verb(&self, words: &[&str]) -> Result<VerbOutput, Stopped> {
         let mut child = self.start(words).map_err(|error| Stopped::Failed(error.to_string()))?;
         let ended = self.wait_for(&mut child);
         if ended.is_err() {
@@ -171,7 +171,7 @@ impl Stage {
     }
 
     /// Waits for a verb. Its output is read only after its end: it is far shorter than a pipe's buffer.
-    fn wait_for(&self, child: &mut Child) -> Result<Said, Stopped> {
+    fn wait_for(&self, child: &mut Child) -> Result<VerbOutput, Stopped> {
         let until = Instant::now() + PATIENCE;
         let status = loop {
             match child.try_wait() {
@@ -184,7 +184,7 @@ impl Stage {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         _ = child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut stdout));
         _ = child.stderr.take().map(|mut pipe| pipe.read_to_string(&mut stderr));
-        Ok(Said { code: status.code().unwrap_or(-1), stdout, stderr })
+        Ok(VerbOutput { code: status.code().unwrap_or(-1), stdout, stderr })
     }
 
     fn glance(&self) -> Result<(), Stopped> {
@@ -207,7 +207,7 @@ impl Stage {
     pub(super) fn until<T>(
         &self,
         what: &str,
-        look: impl Fn(&Stage) -> Result<Option<T>, Stopped>,
+        look: impl Fn(&DemoStage) -> Result<Option<T>, Stopped>,
     ) -> Result<T, Stopped> {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -1,7 +1,7 @@
 //! Prepares a home for use: makes it if it is missing, and closes it to others.
 
 use super::paths;
-use super::trust::{self, Candidate, Missing};
+use super::trust::{self, HomeCandidate, Missing};
 use crate::global::Global;
 use crate::output::{Failure, talk};
 use pinfold_daemon::Home;
@@ -37,7 +37,7 @@ pub(super) fn existing(global: &Global) -> Result<Option<PathBuf>, Failure> {
 /// Whether the home exists; an error if it may not be used.
 fn settle(path: &Path, missing: Missing, global: &Global) -> Result<bool, Failure> {
     let usual = paths::usual_home();
-    let candidate = Candidate {
+    let candidate = HomeCandidate {
         path,
         usual: usual.as_deref() == Some(path),
         list: usual.as_ref().map(|usual| usual.join(trust::LIST)),

@@ -1,6 +1,6 @@
 //! Tables that choose their columns by worth: those that fit are shown, and the sentence at the end gets room first.
 
-use super::table::{Cell, Paper, columns, cut, cut_front};
+use super::table::{Paper, TableCell, columns, cut, cut_front};
 
 /// Below this width, the sentence at the end is worth more than any other column.
 const SENTENCE: usize = 24;
@@ -25,9 +25,13 @@ const PATH: usize = 12;
 
 impl Paper {
     /// A table of the columns that fit, each with its head and its worth.
-    pub(crate) fn fitted<const N: usize>(self, heads: [(&str, Worth); N], rows: &[[Cell<'_>; N]]) -> String {
+    pub(crate) fn fitted<const N: usize>(
+        self,
+        heads: [(&str, Worth); N],
+        rows: &[[TableCell<'_>; N]],
+    ) -> String {
         let Some(width) = self.width() else { return self.table(heads.map(|(head, _)| head), rows) };
-        let rows: Vec<Vec<Cell<'_>>> = rows.iter().map(|row| Cell::visible(row)).collect();
+        let rows: Vec<Vec<TableCell<'_>>> = rows.iter().map(|row| TableCell::visible(row)).collect();
         let natural: [usize; N] = std::array::from_fn(|column| {
             let cells = rows.iter().map(|row| columns(&row[column].text));
             cells.chain([heads[column].0.len()]).max().unwrap_or(0)
@@ -40,10 +44,10 @@ impl Paper {
         };
         let kept: Vec<usize> = (0..N).filter(|column| widths[*column].is_some()).collect();
         let names: Vec<&str> = kept.iter().map(|column| heads[*column].0).collect();
-        let rows: Vec<Vec<Cell<'_>>> = rows
+        let rows: Vec<Vec<TableCell<'_>>> = rows
             .iter()
             .map(|row| {
-                let cell = |column: &usize| Cell {
+                let cell = |column: &usize| TableCell {
                     text: shown(&row[*column].text, *column).into(),
                     shade: row[*column].shade,
                 };

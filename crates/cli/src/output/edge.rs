@@ -40,26 +40,26 @@ pub(crate) fn talk(line: &impl Display) {
 
 /// How an agent's own text is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Words {
+pub(crate) enum OutputStyle {
     /// As it is, including terminal sequences.
     Raw,
     /// As text without sequences.
     Plain,
 }
 
-impl Words {
+impl OutputStyle {
     /// Plain on a terminal; raw to a file or a program.
-    pub(crate) fn for_stdout() -> Words {
-        if std::io::stdout().is_terminal() { Words::Plain } else { Words::Raw }
+    pub(crate) fn for_stdout() -> OutputStyle {
+        if std::io::stdout().is_terminal() { OutputStyle::Plain } else { OutputStyle::Raw }
     }
 }
 
 /// Prints an agent's own text: an answer, or a line of its output.
-pub(crate) fn output(text: &str, words: Words) {
+pub(crate) fn output(text: &str, words: OutputStyle) {
     let mut out = std::io::stdout().lock();
     match words {
-        Words::Raw => _ = writeln!(out, "{text}"),
-        Words::Plain => {
+        OutputStyle::Raw => _ = writeln!(out, "{text}"),
+        OutputStyle::Plain => {
             for line in text.split('\n') {
                 let line = pinfold_terminal::plain(line.strip_suffix('\r').unwrap_or(line));
                 _ = writeln!(out, "{}", visible_line(&line));

@@ -12,9 +12,9 @@ mod wrap;
 
 pub(crate) use brief::{below_home, without_state};
 pub(crate) use columns::{Worth, fit};
-pub(crate) use edge::{Json, Words, output, print, say, talk};
+pub(crate) use edge::{Json, OutputStyle, output, print, say, talk};
 pub(crate) use failure::{Failure, Kind, report};
 pub(crate) use moment::{ago, moment, short, zoned};
-pub(crate) use progress::Progress;
-pub(crate) use table::{Cell, Paper, Shade, columns, cut, cut_front, plain, preview};
+pub(crate) use progress::ProgressLine;
+pub(crate) use table::{Paper, Shade, TableCell, columns, cut, cut_front, plain, preview};
 pub(crate) use wrap::wrapped;

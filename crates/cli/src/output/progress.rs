@@ -13,18 +13,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const BEAT: Duration = Duration::from_millis(500);
 
 /// A progress line; dropping this erases it.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     over: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// From the first second on, shows the result of `words`, which is given the time taken so far.
     pub(crate) fn begin(
         global: &Global,
         words: impl FnMut(Duration) -> Option<String> + Send + 'static,
-    ) -> Progress {
+    ) -> ProgressLine {
         if global.quiet || global.json || !std::io::stderr().is_terminal() {
-            return Progress { over: None };
+            return ProgressLine { over: None };
         }
         let (over, told) = channel::<()>();
         let begun = Instant::now();
@@ -37,11 +37,11 @@ impl Progress {
             }
             pass(None);
         });
-        Progress { over: Some((over, said)) }
+        ProgressLine { over: Some((over, said)) }
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Some((over, said)) = self.over.take() {
             drop(over);

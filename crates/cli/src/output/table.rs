@@ -31,21 +31,21 @@ impl Shade {
 }
 
 /// One cell of a table.
-pub(crate) struct Cell<'a> {
+pub(crate) struct TableCell<'a> {
     pub(crate) text: Cow<'a, str>,
     pub(crate) shade: Shade,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> TableCell<'a> {
     /// A row with everything a terminal would obey made visible.
-    pub(super) fn visible<'b>(row: &'b [Cell<'a>]) -> Vec<Cell<'b>> {
-        row.iter().map(|cell| Cell { text: visible(&cell.text), shade: cell.shade }).collect()
+    pub(super) fn visible<'b>(row: &'b [TableCell<'a>]) -> Vec<TableCell<'b>> {
+        row.iter().map(|cell| TableCell { text: visible(&cell.text), shade: cell.shade }).collect()
     }
 }
 
 /// A cell without colour.
-pub(crate) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
-    Cell { text: text.into(), shade: Shade::Plain }
+pub(crate) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
+    TableCell { text: text.into(), shade: Shade::Plain }
 }
 
 /// What a table is written to.
@@ -85,17 +85,19 @@ impl Paper {
     }
 
     /// The table as text; the last column gets the remaining width.
-    pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
+    pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[TableCell<'_>; N]]) -> String {
         self.lines(&heads, rows)
     }
 
     /// The same with any number of columns.
-    pub(super) fn lines<'a, R: AsRef<[Cell<'a>]>>(self, heads: &[&'a str], rows: &[R]) -> String {
-        let heads: Vec<Cell<'_>> =
-            heads.iter().map(|head| Cell { text: (*head).into(), shade: Shade::Faint }).collect();
-        let seen: Vec<Vec<Cell<'_>>> =
-            std::iter::once(&heads[..]).chain(rows.iter().map(AsRef::as_ref)).map(Cell::visible).collect();
-        let taken = |row: &Vec<Cell<'_>>| row.iter().map(|cell| columns(&cell.text)).collect();
+    pub(super) fn lines<'a, R: AsRef<[TableCell<'a>]>>(self, heads: &[&'a str], rows: &[R]) -> String {
+        let heads: Vec<TableCell<'_>> =
+            heads.iter().map(|head| TableCell { text: (*head).into(), shade: Shade::Faint }).collect();
+        let seen: Vec<Vec<TableCell<'_>>> = std::iter::once(&heads[..])
+            .chain(rows.iter().map(AsRef::as_ref))
+            .map(TableCell::visible)
+            .collect();
+        let taken = |row: &Vec<TableCell<'_>>| row.iter().map(|cell| columns(&cell.text)).collect();
         let taken: Vec<Vec<usize>> = seen.iter().map(taken).collect();
         let widest = |column: usize| taken.iter().map(|row| row[column]).max().unwrap_or(0);
         let widths: Vec<usize> = (0..heads.len()).map(widest).collect();
@@ -109,7 +111,7 @@ impl Paper {
     /// Writes the cells of a row; each comes with the columns it needs and the width of its column.
     fn write_row<'a>(
         self,
-        row: impl Iterator<Item = ((&'a Cell<'a>, &'a usize), &'a usize)>,
+        row: impl Iterator<Item = ((&'a TableCell<'a>, &'a usize), &'a usize)>,
         text: &mut String,
     ) {
         let mut used = 0;
@@ -227,7 +229,11 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_the_last_is_cut_to_the_width() {
         let rows = [
-            [plain("api"), Cell { text: "running".into(), shade: Shade::Good }, plain("running for 3 min")],
+            [
+                plain("api"),
+                TableCell { text: "running".into(), shade: Shade::Good },
+                plain("running for 3 min"),
+            ],
             [plain("a-long-name"), plain("idle"), plain("")],
         ];
         let table = |colour, width| Paper { colour, width }.table(["NAME", "STATE", "WHY"], &rows);

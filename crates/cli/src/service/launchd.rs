@@ -1,9 +1,9 @@
 //! A launchd agent, on macOS. Untested: no machine with macOS was at hand.
 
-use super::{Service, Text, remove, run, user_folder, write};
+use super::{Service, ServiceText, remove, run, user_folder, write};
 use crate::output::Failure;
 
-pub(super) fn text(service: &Service) -> Result<Text, Failure> {
+pub(super) fn text(service: &Service) -> Result<ServiceText, Failure> {
     let words: String = service
         .up()
         .iter()
@@ -26,7 +26,7 @@ pub(super) fn text(service: &Service) -> Result<Text, Failure> {
          </plist>\n"
     );
     let file = user_folder(None, "Library/LaunchAgents")?.join(format!("{label}.plist"));
-    Ok(Text { file: Some(file), text })
+    Ok(ServiceText { file: Some(file), text })
 }
 
 fn label(service: &Service) -> String {
@@ -38,7 +38,7 @@ fn escaped(text: &str) -> String {
 }
 
 pub(super) fn install(service: &Service) -> Result<Vec<String>, Failure> {
-    let Text { file, text } = text(service)?;
+    let ServiceText { file, text } = text(service)?;
     let Some(file) = file else { return Ok(Vec::new()) };
     write(&file, &text)?;
     run("launchctl", &["load", "-w", &file.display().to_string()])?;
@@ -46,7 +46,7 @@ pub(super) fn install(service: &Service) -> Result<Vec<String>, Failure> {
 }
 
 pub(super) fn uninstall(service: &Service) -> Result<bool, Failure> {
-    let Text { file, .. } = text(service)?;
+    let ServiceText { file, .. } = text(service)?;
     let Some(file) = file.filter(|file| file.exists()) else { return Ok(false) };
     drop(run("launchctl", &["unload", "-w", &file.display().to_string()]));
     remove(&file)

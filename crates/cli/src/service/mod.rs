@@ -97,18 +97,18 @@ fn mark(home: &Path) -> String {
 
 /// What to install, and where.
 #[derive(Debug, Clone)]
-pub(crate) struct Text {
+pub(crate) struct ServiceText {
     /// The file; `None` if a program keeps the text, as crontab does.
     pub(crate) file: Option<PathBuf>,
     pub(crate) text: String,
 }
 
 /// The text to install for a service manager.
-pub(crate) fn text(service: &Service, manager: Manager) -> Result<Text, Failure> {
+pub(crate) fn text(service: &Service, manager: Manager) -> Result<ServiceText, Failure> {
     match manager {
         Manager::Systemd => systemd::text(service),
         Manager::Launchd => launchd::text(service),
-        Manager::Cron => Ok(Text { file: None, text: cron::line(service) }),
+        Manager::Cron => Ok(ServiceText { file: None, text: cron::line(service) }),
     }
 }
 

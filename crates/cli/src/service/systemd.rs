@@ -1,6 +1,6 @@
 //! A unit of the user's systemd.
 
-use super::{Service, Text, remove, run, user_folder, write};
+use super::{Service, ServiceText, remove, run, user_folder, write};
 use crate::global::Global;
 use crate::home;
 use crate::output::Failure;
@@ -17,7 +17,7 @@ pub(crate) const LINGER: &str = "loginctl enable-linger";
 /// - `Delegate=yes`: each run may have its own control group below the unit's.
 /// - `OOMPolicy=continue`: when the kernel kills an agent for its memory, the daemon judges it and the unit goes on.
 /// - `Restart=on-failure`: `pinfold down` is meant to last. 75 means that this home already has a daemon.
-pub(super) fn text(service: &Service) -> Result<Text, Failure> {
+pub(super) fn text(service: &Service) -> Result<ServiceText, Failure> {
     let line = |words: Vec<PathBuf>| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let locks = service.locks.as_ref().map(|locks| {
         format!("Environment={}\n", quoted(Path::new(&format!("PINFOLD_LOCKS={}", locks.display()))))
@@ -44,7 +44,7 @@ pub(super) fn text(service: &Service) -> Result<Text, Failure> {
         locks.unwrap_or_default(),
     );
     let file = user_folder(Some("XDG_CONFIG_HOME"), ".config")?.join("systemd/user").join(unit(service));
-    Ok(Text { file: Some(file), text })
+    Ok(ServiceText { file: Some(file), text })
 }
 
 fn unit(service: &Service) -> String {
@@ -73,7 +73,7 @@ fn quoted(word: &Path) -> String {
 
 /// Writes the unit, enables it, and lets it take over from a running daemon.
 pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>, Failure> {
-    let Text { file, text } = text(service)?;
+    let ServiceText { file, text } = text(service)?;
     let Some(file) = file else { return Ok(Vec::new()) };
     write(&file, &text)?;
     let unit = unit(service);
@@ -90,7 +90,7 @@ pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>,
 }
 
 pub(super) fn uninstall(service: &Service) -> Result<bool, Failure> {
-    let Text { file, .. } = text(service)?;
+    let ServiceText { file, .. } = text(service)?;
     let Some(file) = file.filter(|file| file.exists()) else { return Ok(false) };
     // Without a systemd that answers, only the file and the link that enables it are left to remove.
     let unit = unit(service);

@@ -1,6 +1,6 @@
 //! A text field being edited: one line, or several.
 
-use super::key::{Code, Key};
+use super::key::{Code, KeyPress};
 use pinfold_core::visible::visible;
 
 /// The text, and the position of the cursor in it.
@@ -33,7 +33,7 @@ impl Editor {
     }
 
     /// Handles an editing key; returns whether it did anything.
-    pub(crate) fn key(&mut self, key: Key) -> bool {
+    pub(crate) fn key(&mut self, key: KeyPress) -> bool {
         if let Some(character) = key.typed() {
             self.insert(character.encode_utf8(&mut [0; 4]));
             return true;
@@ -118,7 +118,7 @@ mod tests {
     fn typed(keys: &str) -> Editor {
         let mut editor = Editor::default();
         for word in keys.split(' ') {
-            match Key::parse(word) {
+            match KeyPress::parse(word) {
                 Some(key) => assert!(editor.key(key), "{word}"),
                 None => editor.insert(word),
             }
@@ -148,7 +148,7 @@ mod tests {
         for (key, place) in
             [("up", (2, 0)), ("up", (1, 0)), ("end", (1, 4)), ("up", (0, 2)), ("down", (1, 4))]
         {
-            editor.key(Key::parse(key).expect("a key"));
+            editor.key(KeyPress::parse(key).expect("a key"));
             let (_, row, column) = editor.shown();
             assert_eq!((row, column), place, "{key}");
         }

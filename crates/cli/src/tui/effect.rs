@@ -1,7 +1,7 @@
 //! Inputs and effects: what goes into `update` and what comes out of it, as data.
 
-use super::known::News;
-use super::model::Gathered;
+use super::model::SessionDetails;
+use super::sessions::FeedNews;
 use super::typed::Typed;
 use pinfold_api::object::{Hit, Lock, Purged};
 use pinfold_api::request::{NewSession, Permission};
@@ -9,12 +9,12 @@ use pinfold_terminal::Looks;
 
 /// Something that happened.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum UiInput {
     Typed(Typed),
     /// The terminal now has this many columns and rows.
     Resized(u16, u16),
-    Feed(News),
-    Answered(Answer),
+    Feed(FeedNews),
+    Answered(UiReply),
     /// The contents of a watched session's terminal, or why it cannot be seen.
     Screen {
         of: String,
@@ -39,9 +39,9 @@ pub(crate) enum Effect {
     Attach {
         id: String,
     },
-    Ask(Request),
+    Ask(UiRequest),
     /// Watch this terminal, or stop watching.
-    Watch(Option<Watch>),
+    Watch(Option<WatchTarget>),
     /// Follow this session's output, or stop following.
     Follow(Option<String>),
     /// Save what survives a restart of the UI.
@@ -58,7 +58,7 @@ pub(crate) enum Effect {
 
 /// A terminal to watch, and the size to show it in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Watch {
+pub(crate) struct WatchTarget {
     pub(crate) id: String,
     pub(crate) rows: u16,
     pub(crate) columns: u16,
@@ -66,7 +66,7 @@ pub(crate) struct Watch {
 
 /// A request to the daemon or the file system.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Request {
+pub(crate) enum UiRequest {
     Detail {
         id: String,
     },
@@ -125,10 +125,10 @@ pub(crate) enum Request {
 
 /// The result of a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum UiReply {
     Detail {
         id: String,
-        gathered: Result<Box<Gathered>, String>,
+        gathered: Result<Box<SessionDetails>, String>,
     },
     Found {
         text: String,

@@ -1,11 +1,11 @@
 //! Sessions and models for tests; nothing in them depends on the date or the machine.
 
 use super::keymap::Keymap;
-use super::known::{News, Told};
 use super::model::{Here, Model};
+use super::sessions::{FeedNews, FeedSession};
 use super::update::update;
 use super::{effect, typed};
-use crate::tui::key::Key;
+use crate::tui::key::KeyPress;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -124,23 +124,23 @@ pub(crate) fn model(size: (u16, u16), sessions: Vec<Value>) -> Model {
 
 /// Gives a model a snapshot of all sessions.
 pub(crate) fn snapshot(model: &mut Model, sessions: Vec<Value>) -> Vec<effect::Effect> {
-    let sessions = sessions.into_iter().map(|one| Told::read(one).expect("a session")).collect();
-    let news = News::Snapshot { revision: "1.1".into(), sessions, more: false };
-    update(model, effect::Input::Feed(news), NOW)
+    let sessions = sessions.into_iter().map(|one| FeedSession::read(one).expect("a session")).collect();
+    let news = FeedNews::Snapshot { revision: "1.1".into(), sessions, more: false };
+    update(model, effect::UiInput::Feed(news), NOW)
 }
 
 /// Tells a model that one session has changed.
 pub(crate) fn changed(model: &mut Model, session: Value) -> Vec<effect::Effect> {
-    let told = Box::new(Told::read(session).expect("a session"));
-    update(model, effect::Input::Feed(News::Changed { revision: "1.2".into(), told }), NOW)
+    let told = Box::new(FeedSession::read(session).expect("a session"));
+    update(model, effect::UiInput::Feed(FeedNews::Changed { revision: "1.2".into(), told }), NOW)
 }
 
 /// Presses keys one after the other, given by their names.
 pub(crate) fn keys(model: &mut Model, words: &str) -> Vec<effect::Effect> {
     let mut effects = Vec::new();
     for word in words.split(' ') {
-        let typed = Key::parse(word).unwrap_or_else(|| panic!("{word}"));
-        effects.extend(update(model, effect::Input::Typed(typed::Typed::Key(typed)), NOW));
+        let typed = KeyPress::parse(word).unwrap_or_else(|| panic!("{word}"));
+        effects.extend(update(model, effect::UiInput::Typed(typed::Typed::Key(typed)), NOW));
     }
     effects
 }
@@ -149,7 +149,11 @@ pub(crate) fn keys(model: &mut Model, words: &str) -> Vec<effect::Effect> {
 pub(crate) fn text(model: &mut Model, text: &str) -> Vec<effect::Effect> {
     let mut effects = Vec::new();
     for character in text.chars() {
-        effects.extend(update(model, effect::Input::Typed(typed::Typed::Key(Key::char(character))), NOW));
+        effects.extend(update(
+            model,
+            effect::UiInput::Typed(typed::Typed::Key(KeyPress::char(character))),
+            NOW,
+        ));
     }
     effects
 }

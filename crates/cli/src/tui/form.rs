@@ -21,7 +21,7 @@ pub(crate) enum Field {
 
 /// The state of the form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct NewSessionForm {
     pub(crate) agents: Vec<String>,
     pub(crate) agent: usize,
     pub(crate) command: Editor,
@@ -38,13 +38,13 @@ pub(crate) struct Form {
     pub(crate) waiting: bool,
 }
 
-impl Form {
-    pub(crate) fn new(agents: &[String], dir: &str) -> Form {
+impl NewSessionForm {
+    pub(crate) fn new(agents: &[String], dir: &str) -> NewSessionForm {
         let mut agents = agents.to_vec();
         if !agents.iter().any(|agent| agent == COMMAND) {
             agents.push(COMMAND.to_owned());
         }
-        Form {
+        NewSessionForm {
             agents,
             agent: 0,
             command: Editor::default(),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn fields_are_those_of_the_agent() {
-        let mut form = Form::new(&["claude".to_owned()], "/srv");
+        let mut form = NewSessionForm::new(&["claude".to_owned()], "/srv");
         assert_eq!(form.fields().len(), 4);
         assert!(form.request().is_ok_and(|request| request.agent.as_deref() == Some("claude")));
         form.choose(1);

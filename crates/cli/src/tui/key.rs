@@ -26,7 +26,7 @@ pub(crate) enum Code {
 
 /// A key with its modifiers. Shift is part of the character, or of [`Code::BackTab`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
+pub(crate) struct KeyPress {
     pub(crate) code: Code,
     pub(crate) ctrl: bool,
     pub(crate) alt: bool,
@@ -54,25 +54,25 @@ const NAMES: [(&str, Code); 18] = [
     ("plus", Code::Char('+')),
 ];
 
-impl Key {
+impl KeyPress {
     /// A key without modifiers.
-    pub(crate) const fn of(code: Code) -> Key {
-        Key { code, ctrl: false, alt: false }
+    pub(crate) const fn of(code: Code) -> KeyPress {
+        KeyPress { code, ctrl: false, alt: false }
     }
 
     /// A character without modifiers.
-    pub(crate) const fn char(character: char) -> Key {
-        Key::of(Code::Char(character))
+    pub(crate) const fn char(character: char) -> KeyPress {
+        KeyPress::of(Code::Char(character))
     }
 
     /// This key with Ctrl.
-    pub(crate) const fn with_ctrl(self) -> Key {
-        Key { ctrl: true, ..self }
+    pub(crate) const fn with_ctrl(self) -> KeyPress {
+        KeyPress { ctrl: true, ..self }
     }
 
     /// This key with Alt.
-    pub(crate) const fn with_alt(self) -> Key {
-        Key { alt: true, ..self }
+    pub(crate) const fn with_alt(self) -> KeyPress {
+        KeyPress { alt: true, ..self }
     }
 
     /// The character this key types, if any.
@@ -84,26 +84,26 @@ impl Key {
     }
 
     /// Parses the name of a key.
-    pub(crate) fn parse(word: &str) -> Option<Key> {
+    pub(crate) fn parse(word: &str) -> Option<KeyPress> {
         if let Some(rest) = word.strip_prefix("ctrl-").filter(|rest| !rest.is_empty()) {
-            return Key::parse(rest).map(Key::with_ctrl);
+            return KeyPress::parse(rest).map(KeyPress::with_ctrl);
         }
         if let Some(rest) = word.strip_prefix("alt-").filter(|rest| !rest.is_empty()) {
-            return Key::parse(rest).map(Key::with_alt);
+            return KeyPress::parse(rest).map(KeyPress::with_alt);
         }
         if let Some((_, code)) = NAMES.iter().find(|(name, _)| *name == word) {
-            return Some(Key::of(*code));
+            return Some(KeyPress::of(*code));
         }
         if let Some(number) = word.strip_prefix('f').and_then(|number| number.parse().ok()) {
-            return (1..=12).contains(&number).then_some(Key::of(Code::F(number)));
+            return (1..=12).contains(&number).then_some(KeyPress::of(Code::F(number)));
         }
         let mut characters = word.chars();
         let character = characters.next().filter(|character| !character.is_control())?;
-        characters.next().is_none().then_some(Key::char(character))
+        characters.next().is_none().then_some(KeyPress::char(character))
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for KeyPress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ctrl {
             f.write_str("ctrl-")?;
@@ -129,11 +129,11 @@ mod tests {
         let words =
             ["a", "A", "?", "ctrl-k", "alt-enter", "page-down", "f5", "f", "space", "ctrl-alt-x", "minus"];
         for word in words {
-            let key = Key::parse(word).unwrap_or_else(|| panic!("{word}"));
+            let key = KeyPress::parse(word).unwrap_or_else(|| panic!("{word}"));
             assert_eq!(key.to_string(), word);
         }
         for wrong in ["", "ctrl-", "escape", "f13", "ab", "\n"] {
-            assert_eq!(Key::parse(wrong), None, "{wrong}");
+            assert_eq!(KeyPress::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The keys: one table says what each does in which context. The help and the configuration are made from it,
 //! and a test checks that no key has two meanings in one context.
 
-use super::key::Key;
+use super::key::KeyPress;
 use std::collections::BTreeMap;
 
 /// The context in which a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum KeyContext {
     /// In the list.
     List,
     /// Where text is typed; characters are text there.
@@ -21,12 +21,12 @@ macro_rules! acts {
     ($($Act:ident = $word:literal,)+) => {
         /// What a key does.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Act { $($Act),+ }
+        pub(crate) enum KeyAction { $($Act),+ }
 
-        impl Act {
+        impl KeyAction {
             /// The name of this action in the configuration.
             pub(crate) fn word(self) -> &'static str {
-                match self { $(Act::$Act => $word),+ }
+                match self { $(KeyAction::$Act => $word),+ }
             }
         }
     };
@@ -44,78 +44,83 @@ acts! {
 }
 
 /// One row of the table.
-pub(crate) struct Row {
-    pub(crate) place: Place,
-    pub(crate) act: Act,
+pub(crate) struct KeyBinding {
+    pub(crate) place: KeyContext,
+    pub(crate) act: KeyAction,
     pub(crate) keys: &'static [&'static str],
     pub(crate) help: &'static str,
 }
 
-const fn row(place: Place, act: Act, keys: &'static [&'static str], help: &'static str) -> Row {
-    Row { place, act, keys, help }
+const fn row(
+    place: KeyContext,
+    act: KeyAction,
+    keys: &'static [&'static str],
+    help: &'static str,
+) -> KeyBinding {
+    KeyBinding { place, act, keys, help }
 }
 
 /// Every key with its context and its action.
-pub(crate) const TABLE: &[Row] = &[
-    row(Place::List, Act::Down, &["j", "down"], "select the next session"),
-    row(Place::List, Act::Up, &["k", "up"], "select the one before"),
-    row(Place::List, Act::PageDown, &["page-down", "ctrl-f"], "one page down"),
-    row(Place::List, Act::PageUp, &["page-up", "ctrl-b"], "one page up"),
-    row(Place::List, Act::First, &["g", "home"], "select the first"),
-    row(Place::List, Act::Last, &["G", "end"], "select the last"),
-    row(Place::List, Act::NextNeedy, &["tab"], "select the next that needs a person"),
-    row(Place::List, Act::Attach, &["enter"], "attach; Ctrl-] comes back"),
-    row(Place::List, Act::Send, &["s"], "send a message"),
-    row(Place::List, Act::Answer, &["a"], "answer what it asks"),
-    row(Place::List, Act::Interrupt, &["i"], "interrupt the turn, keep the run"),
-    row(Place::List, Act::Start, &["S"], "start it"),
-    row(Place::List, Act::Stop, &["x"], "stop it"),
-    row(Place::List, Act::Restart, &["r"], "restart it"),
-    row(Place::List, Act::New, &["n"], "make a session"),
-    row(Place::List, Act::Archive, &["A"], "archive it; undo brings it back"),
-    row(Place::List, Act::Undo, &["u"], "bring back what was archived last"),
-    row(Place::List, Act::Purge, &["P"], "archive all that nobody uses, after a look"),
-    row(Place::List, Act::Search, &["/"], "search names, messages and answers"),
-    row(Place::List, Act::Needy, &["!"], "only those that need a person"),
-    row(Place::List, Act::Tags, &["t"], "change its tags"),
-    row(Place::List, Act::Pin, &["p"], "pin it to the top, or let go"),
-    row(Place::List, Act::Follow, &["f"], "follow its output"),
-    row(Place::List, Act::Pane, &["d"], "show or hide the details"),
-    row(Place::List, Act::Screen, &["v"], "look at its terminal without attaching"),
-    row(Place::List, Act::PaneDown, &["ctrl-d"], "scroll the details down"),
-    row(Place::List, Act::PaneUp, &["ctrl-u"], "scroll the details up"),
-    row(Place::List, Act::Group, &["o"], "group by tag, directory, account, state, or not"),
-    row(Place::List, Act::Fold, &["space"], "fold or unfold the group"),
-    row(Place::List, Act::Archived, &["z"], "show or hide archived ones"),
-    row(Place::List, Act::Locks, &["L"], "the locks that are held"),
-    row(Place::List, Act::Palette, &[":"], "find what can be done by its name"),
-    row(Place::List, Act::Mouse, &["m"], "take the mouse, or leave it to the terminal"),
-    row(Place::List, Act::Redraw, &["ctrl-l"], "paint the screen anew"),
-    row(Place::List, Act::Help, &["?", "f1"], "this page"),
-    row(Place::List, Act::Close, &["esc"], "leave the search or the filter"),
-    row(Place::List, Act::Quit, &["q", "ctrl-c"], "quit; agents go on"),
-    row(Place::Field, Act::Accept, &["enter", "ctrl-s"], "take it: send, make, search"),
-    row(Place::Field, Act::Newline, &["alt-enter", "ctrl-j"], "a new line in a message"),
-    row(Place::Field, Act::FieldNext, &["tab", "down"], "the next field; completes a directory"),
-    row(Place::Field, Act::FieldBack, &["shift-tab", "up"], "the field before"),
-    row(Place::Field, Act::Close, &["esc", "ctrl-c"], "close; a message that was begun is kept"),
-    row(Place::Page, Act::Down, &["j", "down"], "scroll down"),
-    row(Place::Page, Act::Up, &["k", "up"], "scroll up"),
-    row(Place::Page, Act::PageDown, &["page-down", "space"], "one page down"),
-    row(Place::Page, Act::PageUp, &["page-up"], "one page up"),
-    row(Place::Page, Act::Accept, &["enter", "y"], "yes, do it"),
-    row(Place::Page, Act::Close, &["esc", "q", "n", "ctrl-c"], "no; close"),
-    row(Place::Request, Act::Allow, &["y"], "allow it"),
-    row(Place::Request, Act::Deny, &["n"], "deny it"),
-    row(Place::Request, Act::Always, &["A"], "allow all that are alike"),
-    row(Place::Request, Act::Accept, &["w"], "answer with words: type them, then enter allows"),
-    row(Place::Request, Act::Close, &["esc", "q", "ctrl-c"], "close, answer nothing"),
+pub(crate) const TABLE: &[KeyBinding] = &[
+    row(KeyContext::List, KeyAction::Down, &["j", "down"], "select the next session"),
+    row(KeyContext::List, KeyAction::Up, &["k", "up"], "select the one before"),
+    row(KeyContext::List, KeyAction::PageDown, &["page-down", "ctrl-f"], "one page down"),
+    row(KeyContext::List, KeyAction::PageUp, &["page-up", "ctrl-b"], "one page up"),
+    row(KeyContext::List, KeyAction::First, &["g", "home"], "select the first"),
+    row(KeyContext::List, KeyAction::Last, &["G", "end"], "select the last"),
+    row(KeyContext::List, KeyAction::NextNeedy, &["tab"], "select the next that needs a person"),
+    row(KeyContext::List, KeyAction::Attach, &["enter"], "attach; Ctrl-] comes back"),
+    row(KeyContext::List, KeyAction::Send, &["s"], "send a message"),
+    row(KeyContext::List, KeyAction::Answer, &["a"], "answer what it asks"),
+    row(KeyContext::List, KeyAction::Interrupt, &["i"], "interrupt the turn, keep the run"),
+    row(KeyContext::List, KeyAction::Start, &["S"], "start it"),
+    row(KeyContext::List, KeyAction::Stop, &["x"], "stop it"),
+    row(KeyContext::List, KeyAction::Restart, &["r"], "restart it"),
+    row(KeyContext::List, KeyAction::New, &["n"], "make a session"),
+    row(KeyContext::List, KeyAction::Archive, &["A"], "archive it; undo brings it back"),
+    row(KeyContext::List, KeyAction::Undo, &["u"], "bring back what was archived last"),
+    row(KeyContext::List, KeyAction::Purge, &["P"], "archive all that nobody uses, after a look"),
+    row(KeyContext::List, KeyAction::Search, &["/"], "search names, messages and answers"),
+    row(KeyContext::List, KeyAction::Needy, &["!"], "only those that need a person"),
+    row(KeyContext::List, KeyAction::Tags, &["t"], "change its tags"),
+    row(KeyContext::List, KeyAction::Pin, &["p"], "pin it to the top, or let go"),
+    row(KeyContext::List, KeyAction::Follow, &["f"], "follow its output"),
+    row(KeyContext::List, KeyAction::Pane, &["d"], "show or hide the details"),
+    row(KeyContext::List, KeyAction::Screen, &["v"], "look at its terminal without attaching"),
+    row(KeyContext::List, KeyAction::PaneDown, &["ctrl-d"], "scroll the details down"),
+    row(KeyContext::List, KeyAction::PaneUp, &["ctrl-u"], "scroll the details up"),
+    row(KeyContext::List, KeyAction::Group, &["o"], "group by tag, directory, account, state, or not"),
+    row(KeyContext::List, KeyAction::Fold, &["space"], "fold or unfold the group"),
+    row(KeyContext::List, KeyAction::Archived, &["z"], "show or hide archived ones"),
+    row(KeyContext::List, KeyAction::Locks, &["L"], "the locks that are held"),
+    row(KeyContext::List, KeyAction::Palette, &[":"], "find what can be done by its name"),
+    row(KeyContext::List, KeyAction::Mouse, &["m"], "take the mouse, or leave it to the terminal"),
+    row(KeyContext::List, KeyAction::Redraw, &["ctrl-l"], "paint the screen anew"),
+    row(KeyContext::List, KeyAction::Help, &["?", "f1"], "this page"),
+    row(KeyContext::List, KeyAction::Close, &["esc"], "leave the search or the filter"),
+    row(KeyContext::List, KeyAction::Quit, &["q", "ctrl-c"], "quit; agents go on"),
+    row(KeyContext::Field, KeyAction::Accept, &["enter", "ctrl-s"], "take it: send, make, search"),
+    row(KeyContext::Field, KeyAction::Newline, &["alt-enter", "ctrl-j"], "a new line in a message"),
+    row(KeyContext::Field, KeyAction::FieldNext, &["tab", "down"], "the next field; completes a directory"),
+    row(KeyContext::Field, KeyAction::FieldBack, &["shift-tab", "up"], "the field before"),
+    row(KeyContext::Field, KeyAction::Close, &["esc", "ctrl-c"], "close; a message that was begun is kept"),
+    row(KeyContext::Page, KeyAction::Down, &["j", "down"], "scroll down"),
+    row(KeyContext::Page, KeyAction::Up, &["k", "up"], "scroll up"),
+    row(KeyContext::Page, KeyAction::PageDown, &["page-down", "space"], "one page down"),
+    row(KeyContext::Page, KeyAction::PageUp, &["page-up"], "one page up"),
+    row(KeyContext::Page, KeyAction::Accept, &["enter", "y"], "yes, do it"),
+    row(KeyContext::Page, KeyAction::Close, &["esc", "q", "n", "ctrl-c"], "no; close"),
+    row(KeyContext::Request, KeyAction::Allow, &["y"], "allow it"),
+    row(KeyContext::Request, KeyAction::Deny, &["n"], "deny it"),
+    row(KeyContext::Request, KeyAction::Always, &["A"], "allow all that are alike"),
+    row(KeyContext::Request, KeyAction::Accept, &["w"], "answer with words: type them, then enter allows"),
+    row(KeyContext::Request, KeyAction::Close, &["esc", "q", "ctrl-c"], "close, answer nothing"),
 ];
 
 /// The keys in force, after the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
-    rows: Vec<(Place, Act, Vec<Key>)>,
+    rows: Vec<(KeyContext, KeyAction, Vec<KeyPress>)>,
 }
 
 /// Why the configuration's keys are refused.
@@ -131,7 +136,7 @@ impl Keymap {
     /// The table, with the keys of the given actions replaced. Actions are given by name.
     pub(crate) fn of(changed: &BTreeMap<String, Vec<String>>) -> Result<Keymap, BadKeys> {
         let mut rows = Vec::with_capacity(TABLE.len());
-        for Row { place, act, keys, .. } in TABLE {
+        for KeyBinding { place, act, keys, .. } in TABLE {
             let own = changed.get(act.word());
             let words = || -> Vec<&str> {
                 own.map_or_else(|| keys.to_vec(), |own| own.iter().map(String::as_str).collect())
@@ -139,10 +144,10 @@ impl Keymap {
             let mut pressed = Vec::new();
             for word in words() {
                 let bad = || BadKeys::NotAKey { act: act.word().to_owned(), key: word.to_owned() };
-                pressed.push(Key::parse(word).ok_or_else(bad)?);
+                pressed.push(KeyPress::parse(word).ok_or_else(bad)?);
             }
             // In a field characters are text, whatever else they do.
-            if *place == Place::Field {
+            if *place == KeyContext::Field {
                 pressed.retain(|key| key.typed().is_none());
             }
             rows.push((*place, *act, pressed));
@@ -155,7 +160,7 @@ impl Keymap {
         let all = || {
             self.rows.iter().flat_map(|(place, act, keys)| keys.iter().map(move |key| (*place, *key, *act)))
         };
-        let mut seen: BTreeMap<(Place, Key), Act> = BTreeMap::new();
+        let mut seen: BTreeMap<(KeyContext, KeyPress), KeyAction> = BTreeMap::new();
         for (place, key, act) in all() {
             if let Some(before) = seen.insert((place, key), act) {
                 let key = key.to_string();
@@ -166,20 +171,20 @@ impl Keymap {
     }
 
     /// What a key does in a context.
-    pub(crate) fn act(&self, place: Place, key: Key) -> Option<Act> {
+    pub(crate) fn act(&self, place: KeyContext, key: KeyPress) -> Option<KeyAction> {
         let here = self.rows.iter().filter(|(of, ..)| *of == place);
         here.into_iter().find(|(_, _, keys)| keys.contains(&key)).map(|(_, act, _)| *act)
     }
 
     /// The names of the keys for an action in a context.
-    pub(crate) fn words(&self, place: Place, act: Act) -> String {
+    pub(crate) fn words(&self, place: KeyContext, act: KeyAction) -> String {
         let found = self.rows.iter().find(|(of, does, _)| (*of, *does) == (place, act));
         let keys = found.map(|(_, _, keys)| keys.as_slice()).unwrap_or_default();
-        keys.iter().map(Key::to_string).collect::<Vec<_>>().join(" ")
+        keys.iter().map(KeyPress::to_string).collect::<Vec<_>>().join(" ")
     }
 
     /// The first of these names.
-    pub(crate) fn word(&self, place: Place, act: Act) -> String {
+    pub(crate) fn word(&self, place: KeyContext, act: KeyAction) -> String {
         self.words(place, act).split(' ').next().unwrap_or_default().to_owned()
     }
 }
@@ -196,10 +201,10 @@ mod tests {
     #[test]
     fn no_key_has_two_meanings_in_one_place_and_each_is_found() {
         let keymap = usual();
-        for Row { place, act, keys, help } in TABLE {
+        for KeyBinding { place, act, keys, help } in TABLE {
             assert!(!keys.is_empty() && !help.is_empty(), "{act:?}");
             for key in *keys {
-                let pressed = Key::parse(key).unwrap_or_else(|| panic!("{key}"));
+                let pressed = KeyPress::parse(key).unwrap_or_else(|| panic!("{key}"));
                 assert_eq!(keymap.act(*place, pressed), Some(*act), "{key} in {place:?}");
             }
         }
@@ -219,9 +224,9 @@ mod tests {
             Keymap::of(&BTreeMap::from([(act.to_owned(), keys)]))
         };
         let keymap = told("stop", &["X", "ctrl-x"]).expect("it is sound");
-        assert_eq!(keymap.act(Place::List, Key::char('x')), None);
-        assert_eq!(keymap.act(Place::List, Key::char('x').with_ctrl()), Some(Act::Stop));
-        assert_eq!(keymap.words(Place::List, Act::Stop), "X ctrl-x");
+        assert_eq!(keymap.act(KeyContext::List, KeyPress::char('x')), None);
+        assert_eq!(keymap.act(KeyContext::List, KeyPress::char('x').with_ctrl()), Some(KeyAction::Stop));
+        assert_eq!(keymap.words(KeyContext::List, KeyAction::Stop), "X ctrl-x");
         let twice = BadKeys::Twice { key: "q".into(), one: "stop", other: "quit" };
         assert_eq!(told("stop", &["q"]).unwrap_err(), twice);
         assert!(matches!(told("stop", &["nokey"]), Err(BadKeys::NotAKey { .. })));

@@ -1,11 +1,11 @@
 //! Everything the UI knows and shows. Only `update` changes it; `view` reads it.
 
 use super::editor::Editor;
-use super::form::Form;
-use super::keymap::{Act, Keymap, Place};
-use super::known::{Known, Sessions};
+use super::form::NewSessionForm;
+use super::keymap::{KeyAction, KeyContext, Keymap};
 use super::layout::{Layout, layout};
-use super::order::{Row, Wanted, rows};
+use super::order::{ListRow, ListSettings, rows};
+use super::sessions::{KnownSession, KnownSessions};
 use pinfold_api::object::{Event, Lock, LogLine, Message, Purged, Session};
 use pinfold_terminal::Looks;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,12 +17,12 @@ pub(crate) struct Model {
     pub(crate) size: (u16, u16),
     /// The wall clock at the last input.
     pub(crate) now: u64,
-    pub(crate) link: Link,
-    pub(crate) sessions: Sessions,
-    pub(crate) list: List,
+    pub(crate) link: ConnectionState,
+    pub(crate) sessions: KnownSessions,
+    pub(crate) list: SessionList,
     pub(crate) pane: Pane,
     pub(crate) overlay: Option<Overlay>,
-    pub(crate) note: Option<Note>,
+    pub(crate) note: Option<StatusNote>,
     pub(crate) keymap: Keymap,
     pub(crate) mouse: bool,
     pub(crate) focused: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Here {
 
 /// The state of the connection with the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum ConnectionState {
     Connecting,
     Up,
     Away { since: u64, why: String },
@@ -58,20 +58,20 @@ pub(crate) enum Link {
 
 /// The list, and the position in it.
 #[derive(Debug, Default)]
-pub(crate) struct List {
-    pub(crate) wanted: Wanted,
-    pub(crate) rows: Vec<Row>,
+pub(crate) struct SessionList {
+    pub(crate) wanted: ListSettings,
+    pub(crate) rows: Vec<ListRow>,
     /// The selected row; it follows its session.
     pub(crate) at: usize,
     pub(crate) selected: Option<String>,
     /// The first visible row.
     pub(crate) top: usize,
-    pub(crate) search: Option<Search>,
+    pub(crate) search: Option<SearchState>,
 }
 
 /// A search.
 #[derive(Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct SearchState {
     pub(crate) field: Editor,
     /// Whether the user is typing in it.
     pub(crate) typing: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Search {
 pub(crate) enum Pane {
     Hidden,
     Detail(Box<Detail>),
-    Screen(Screen),
+    Screen(WatchedScreen),
 }
 
 /// The details of a session.
@@ -95,7 +95,7 @@ pub(crate) enum Pane {
 pub(crate) struct Detail {
     /// The id of their session.
     pub(crate) of: Option<String>,
-    pub(crate) gathered: Option<Gathered>,
+    pub(crate) gathered: Option<SessionDetails>,
     /// Requested, but not arrived yet.
     pub(crate) waiting: bool,
     /// The session has changed since the request.
@@ -106,7 +106,7 @@ pub(crate) struct Detail {
 
 /// The answers that make up a session's details.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Gathered {
+pub(crate) struct SessionDetails {
     pub(crate) session: Session,
     pub(crate) messages: Vec<Message>,
     pub(crate) events: Vec<Event>,
@@ -115,7 +115,7 @@ pub(crate) struct Gathered {
 
 /// The terminal of a session, watched without attaching.
 #[derive(Debug, Default)]
-pub(crate) struct Screen {
+pub(crate) struct WatchedScreen {
     pub(crate) of: Option<String>,
     pub(crate) lines: Vec<Vec<(String, Looks)>>,
     /// Why it cannot be seen.
@@ -130,16 +130,16 @@ pub(crate) enum Overlay {
     Palette { field: Editor, at: usize },
     Send { of: String, field: Editor },
     Answer { of: String, request: String, words: Option<Editor> },
-    Confirm { act: Act, of: String },
-    New(Box<Form>),
+    Confirm { act: KeyAction, of: String },
+    New(Box<NewSessionForm>),
     Tags { of: String, field: Editor },
     Purge { preview: Option<Purged>, top: usize },
-    Logs(Logs),
+    Logs(FollowedLogs),
 }
 
 /// The output of a session, followed live.
 #[derive(Debug)]
-pub(crate) struct Logs {
+pub(crate) struct FollowedLogs {
     pub(crate) of: String,
     pub(crate) lines: VecDeque<String>,
     /// How many lines it is scrolled up from the end.
@@ -150,18 +150,18 @@ pub(crate) struct Logs {
 
 /// The message in the last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct StatusNote {
     pub(crate) text: String,
     pub(crate) bad: bool,
 }
 
-impl Note {
-    pub(crate) fn good(text: impl Into<String>) -> Option<Note> {
-        Some(Note { text: text.into(), bad: false })
+impl StatusNote {
+    pub(crate) fn good(text: impl Into<String>) -> Option<StatusNote> {
+        Some(StatusNote { text: text.into(), bad: false })
     }
 
-    pub(crate) fn bad(text: impl Into<String>) -> Option<Note> {
-        Some(Note { text: text.into(), bad: true })
+    pub(crate) fn bad(text: impl Into<String>) -> Option<StatusNote> {
+        Some(StatusNote { text: text.into(), bad: true })
     }
 }
 
@@ -171,9 +171,9 @@ impl Model {
         Model {
             size,
             now: 0,
-            link: Link::Connecting,
-            sessions: Sessions::default(),
-            list: List::default(),
+            link: ConnectionState::Connecting,
+            sessions: KnownSessions::default(),
+            list: SessionList::default(),
             pane: Pane::Detail(Box::default()),
             overlay: None,
             note: None,
@@ -187,24 +187,24 @@ impl Model {
     }
 
     /// The context in which keys are pressed now.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> KeyContext {
         match &self.overlay {
-            None if self.list.search.as_ref().is_some_and(|search| search.typing) => Place::Field,
-            None => Place::List,
+            None if self.list.search.as_ref().is_some_and(|search| search.typing) => KeyContext::Field,
+            None => KeyContext::List,
             Some(Overlay::Help { .. } | Overlay::Locks { .. } | Overlay::Purge { .. } | Overlay::Logs(_)) => {
-                Place::Page
+                KeyContext::Page
             }
-            Some(Overlay::Confirm { .. }) => Place::Page,
-            Some(Overlay::Answer { words: None, .. }) => Place::Request,
-            Some(Overlay::Answer { words: Some(_), .. }) => Place::Field,
+            Some(Overlay::Confirm { .. }) => KeyContext::Page,
+            Some(Overlay::Answer { words: None, .. }) => KeyContext::Request,
+            Some(Overlay::Answer { words: Some(_), .. }) => KeyContext::Field,
             Some(Overlay::Palette { .. } | Overlay::Send { .. } | Overlay::New(_) | Overlay::Tags { .. }) => {
-                Place::Field
+                KeyContext::Field
             }
         }
     }
 
     /// The selected session.
-    pub(crate) fn selected(&self) -> Option<&Known> {
+    pub(crate) fn selected(&self) -> Option<&KnownSession> {
         self.sessions.get(self.list.selected.as_deref()?)
     }
 
@@ -222,7 +222,7 @@ impl Model {
     pub(crate) fn arrange(&mut self) {
         let list = &mut self.list;
         let names = list.search.as_ref().map(|search| {
-            let found = |known: &&Known| search.found.contains_key(&known.told.session.name);
+            let found = |known: &&KnownSession| search.found.contains_key(&known.told.session.name);
             let ids = self.sessions.all.values().filter(found).map(|known| known.told.session.id.clone());
             (search.field.text().to_owned(), ids.collect())
         });
@@ -254,7 +254,7 @@ impl Model {
             return;
         }
         list.at = at.min(list.rows.len() - 1);
-        list.selected = list.rows.get(list.at).and_then(Row::id).map(str::to_owned);
+        list.selected = list.rows.get(list.at).and_then(ListRow::id).map(str::to_owned);
         list.top = list.top.min(list.at).max((list.at + 1).saturating_sub(seen));
         list.top = list.top.min(list.rows.len().saturating_sub(seen.min(list.rows.len())));
     }

@@ -1,11 +1,11 @@
 //! How much each session needs a person: it sets the order of the list and what calls for attention.
 
-use super::known::Known;
+use super::sessions::KnownSession;
 use pinfold_api::word::{Activity, State};
 
 /// What a session needs; those that need a person most come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Need {
+pub(crate) enum PersonNeed {
     /// It asks a question, or waits for a person.
     Asks,
     /// It has failed, or its record is damaged.
@@ -28,52 +28,54 @@ pub(crate) enum Need {
     Archived,
 }
 
-impl Need {
+impl PersonNeed {
     /// The need of a session; `looked` is how many of its turns a person has looked at, as far as this UI knows.
-    pub(crate) fn of(known: &Known, looked: Option<u64>) -> Need {
+    pub(crate) fn of(known: &KnownSession, looked: Option<u64>) -> PersonNeed {
         let session = &known.told.session;
         let asks = session.request.is_some() || session.activity == Activity::Waiting;
         match session.state {
-            State::Archived => Need::Archived,
-            _ if asks => Need::Asks,
-            State::Failed | State::Damaged | State::Unknown => Need::Failed,
-            State::Blocked => Need::Held,
-            _ if session.activity == Activity::Limited => Need::Held,
-            _ if is_unseen(known, looked) => Need::Unseen,
-            State::Backoff => Need::ComesBack,
-            _ if session.activity == Activity::Working || session.inbox.in_flight > 0 => Need::Works,
-            State::Running | State::Held | State::Starting | State::Stopping | State::Other(_) => Need::Runs,
-            State::Idle => Need::Sleeps,
-            State::Stopped => Need::Stopped,
+            State::Archived => PersonNeed::Archived,
+            _ if asks => PersonNeed::Asks,
+            State::Failed | State::Damaged | State::Unknown => PersonNeed::Failed,
+            State::Blocked => PersonNeed::Held,
+            _ if session.activity == Activity::Limited => PersonNeed::Held,
+            _ if is_unseen(known, looked) => PersonNeed::Unseen,
+            State::Backoff => PersonNeed::ComesBack,
+            _ if session.activity == Activity::Working || session.inbox.in_flight > 0 => PersonNeed::Works,
+            State::Running | State::Held | State::Starting | State::Stopping | State::Other(_) => {
+                PersonNeed::Runs
+            }
+            State::Idle => PersonNeed::Sleeps,
+            State::Stopped => PersonNeed::Stopped,
         }
     }
 
     /// Whether a person should do something.
     pub(crate) fn is_for_person(self) -> bool {
-        self <= Need::Unseen
+        self <= PersonNeed::Unseen
     }
 
     /// The sign at the front of a row.
     pub(crate) fn mark(self) -> &'static str {
         match self {
-            Need::Asks => "!",
-            Need::Failed => "✗",
-            Need::Held => "‖",
-            Need::Unseen => "•",
-            Need::ComesBack => "↻",
-            Need::Works => "▸",
-            Need::Runs | Need::Sleeps | Need::Stopped | Need::Archived => " ",
+            PersonNeed::Asks => "!",
+            PersonNeed::Failed => "✗",
+            PersonNeed::Held => "‖",
+            PersonNeed::Unseen => "•",
+            PersonNeed::ComesBack => "↻",
+            PersonNeed::Works => "▸",
+            PersonNeed::Runs | PersonNeed::Sleeps | PersonNeed::Stopped | PersonNeed::Archived => " ",
         }
     }
 }
 
 /// How many of its turns have ended, and so can have been looked at.
-pub(crate) fn turns(known: &Known) -> u64 {
+pub(crate) fn turns(known: &KnownSession) -> u64 {
     let inbox = known.told.session.inbox;
     inbox.done + inbox.failed
 }
 
 /// Whether it has done something that no person has looked at: the daemon says so, or this UI noticed.
-fn is_unseen(known: &Known, looked: Option<u64>) -> bool {
+fn is_unseen(known: &KnownSession, looked: Option<u64>) -> bool {
     known.told.seen.map_or_else(|| looked.is_some_and(|looked| turns(known) > looked), |seen| !seen)
 }

@@ -1,7 +1,7 @@
 //! The rows of the list: which sessions, in which order, under which headings.
 
-use super::known::{Known, Sessions};
-use super::need::Need;
+use super::need::PersonNeed;
+use super::sessions::{KnownSession, KnownSessions};
 use pinfold_api::word::State;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,25 +40,25 @@ impl Grouping {
 
 /// One row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Row {
+pub(crate) enum ListRow {
     /// The heading of a group.
     Head { label: String, count: usize, folded: bool },
     /// A session, and its depth below the root of its tree.
     Session { id: String, depth: usize },
 }
 
-impl Row {
+impl ListRow {
     pub(crate) fn id(&self) -> Option<&str> {
         match self {
-            Row::Session { id, .. } => Some(id),
-            Row::Head { .. } => None,
+            ListRow::Session { id, .. } => Some(id),
+            ListRow::Head { .. } => None,
         }
     }
 }
 
 /// Which sessions to list, and how.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ListSettings {
     pub(crate) grouping: Grouping,
     pub(crate) folded: BTreeSet<String>,
     pub(crate) pins: BTreeSet<String>,
@@ -71,13 +71,13 @@ pub(crate) struct Wanted {
     pub(crate) sought: Option<(String, BTreeSet<String>)>,
 }
 
-impl Wanted {
+impl ListSettings {
     /// What a session needs.
-    pub(crate) fn need(&self, known: &Known) -> Need {
-        Need::of(known, self.looked.get(&known.told.session.id).copied())
+    pub(crate) fn need(&self, known: &KnownSession) -> PersonNeed {
+        PersonNeed::of(known, self.looked.get(&known.told.session.id).copied())
     }
 
-    fn shows(&self, known: &Known) -> bool {
+    fn shows(&self, known: &KnownSession) -> bool {
         let session = &known.told.session;
         if let Some((text, found)) = &self.sought {
             let kept = self.archived || session.state != State::Archived;
@@ -91,7 +91,7 @@ impl Wanted {
 }
 
 /// Whether a text occurs in what the list shows of a session.
-fn is_in(text: &str, known: &Known) -> bool {
+fn is_in(text: &str, known: &KnownSession) -> bool {
     let session = &known.told.session;
     let text = text.to_lowercase();
     let fields = [&session.name, &session.agent, &session.dir, &session.why];
@@ -99,8 +99,8 @@ fn is_in(text: &str, known: &Known) -> bool {
 }
 
 /// The rows of the list.
-pub(crate) fn rows(sessions: &Sessions, wanted: &Wanted) -> Vec<Row> {
-    let mut shown: Vec<&Known> = sessions.all.values().filter(|known| wanted.shows(known)).collect();
+pub(crate) fn rows(sessions: &KnownSessions, wanted: &ListSettings) -> Vec<ListRow> {
+    let mut shown: Vec<&KnownSession> = sessions.all.values().filter(|known| wanted.shows(known)).collect();
     // Names are unique among live sessions, so rows do not change places by themselves.
     shown.sort_by_cached_key(|known| {
         let session = &known.told.session;
@@ -113,9 +113,9 @@ pub(crate) fn rows(sessions: &Sessions, wanted: &Wanted) -> Vec<Row> {
 }
 
 /// Each session below its parent, if that is shown too.
-fn tree(shown: &[&Known]) -> Vec<Row> {
+fn tree(shown: &[&KnownSession]) -> Vec<ListRow> {
     let ids: BTreeSet<&str> = shown.iter().map(|known| known.told.session.id.as_str()).collect();
-    let mut below: BTreeMap<&str, Vec<&Known>> = BTreeMap::new();
+    let mut below: BTreeMap<&str, Vec<&KnownSession>> = BTreeMap::new();
     let mut first = Vec::new();
     for known in shown {
         match known.told.session.parent_id.as_deref().filter(|parent| ids.contains(parent)) {
@@ -124,18 +124,18 @@ fn tree(shown: &[&Known]) -> Vec<Row> {
         }
     }
     let mut rows = Vec::with_capacity(shown.len());
-    let mut waiting: Vec<(&Known, usize)> = first.into_iter().rev().map(|known| (known, 0)).collect();
+    let mut waiting: Vec<(&KnownSession, usize)> = first.into_iter().rev().map(|known| (known, 0)).collect();
     while let Some((known, depth)) = waiting.pop() {
         let id = known.told.session.id.clone();
         let children = below.remove(id.as_str()).unwrap_or_default();
         waiting.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
-        rows.push(Row::Session { id, depth });
+        rows.push(ListRow::Session { id, depth });
     }
     rows
 }
 
-fn grouped(shown: &[&Known], wanted: &Wanted) -> Vec<Row> {
-    let mut groups: Vec<(String, Vec<&Known>)> = Vec::new();
+fn grouped(shown: &[&KnownSession], wanted: &ListSettings) -> Vec<ListRow> {
+    let mut groups: Vec<(String, Vec<&KnownSession>)> = Vec::new();
     for known in shown {
         for label in labels(known, wanted.grouping) {
             match groups.iter_mut().find(|(of, _)| *of == label) {
@@ -147,9 +147,10 @@ fn grouped(shown: &[&Known], wanted: &Wanted) -> Vec<Row> {
     let mut rows = Vec::new();
     for (label, all) in groups {
         let folded = wanted.folded.contains(&label);
-        rows.push(Row::Head { label, count: all.len(), folded });
+        rows.push(ListRow::Head { label, count: all.len(), folded });
         if !folded {
-            let session = |known: &&Known| Row::Session { id: known.told.session.id.clone(), depth: 0 };
+            let session =
+                |known: &&KnownSession| ListRow::Session { id: known.told.session.id.clone(), depth: 0 };
             rows.extend(all.iter().map(session));
         }
     }
@@ -157,7 +158,7 @@ fn grouped(shown: &[&Known], wanted: &Wanted) -> Vec<Row> {
 }
 
 /// The groups a session is in; with several tags it is in several.
-fn labels(known: &Known, grouping: Grouping) -> Vec<String> {
+fn labels(known: &KnownSession, grouping: Grouping) -> Vec<String> {
     let session = &known.told.session;
     match grouping {
         Grouping::Tag if session.tags.is_empty() => vec!["no tag".to_owned()],

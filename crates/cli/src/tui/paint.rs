@@ -1,7 +1,7 @@
 //! Turns a frame into bytes for the terminal: only what changed since the last frame, in the colours the
 //! terminal has.
 
-use super::view::Frame;
+use super::view::UiFrame;
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::style::{Color, Modifier};
 use std::io::Write;
@@ -34,8 +34,8 @@ impl Painter {
     }
 
     /// The bytes to write to show a frame; empty if it is already shown.
-    pub(crate) fn paint(&mut self, frame: Frame) -> Vec<u8> {
-        let Frame { buffer, cursor } = frame;
+    pub(crate) fn paint(&mut self, frame: UiFrame) -> Vec<u8> {
+        let UiFrame { buffer, cursor } = frame;
         let mut out = Vec::new();
         let same = |before: &Buffer| before.area == buffer.area;
         let fresh = !self.before.as_ref().is_some_and(same);
@@ -177,10 +177,10 @@ mod tests {
     use ratatui_core::layout::Rect;
     use ratatui_core::style::Style;
 
-    fn frame(text: &str, style: Style) -> Frame {
+    fn frame(text: &str, style: Style) -> UiFrame {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 2));
         buffer.set_string(0, 0, text, style);
-        Frame { buffer, cursor: None }
+        UiFrame { buffer, cursor: None }
     }
 
     fn painted(painter: &mut Painter, text: &str, style: Style) -> String {

@@ -3,12 +3,12 @@
 //! A paste is never read as keys: the terminal marks where it begins and ends, and everything between is
 //! text, whatever it looks like. Sequences that are not understood are dropped.
 
-use super::key::{Code, Key};
+use super::key::{Code, KeyPress};
 
 /// One parsed input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
-    Key(Key),
+    Key(KeyPress),
     Paste(String),
     Mouse(Mouse),
     /// Whether the terminal now has the focus.
@@ -85,7 +85,7 @@ impl Typing {
             return Vec::new();
         }
         let rest: Vec<u8> = self.bytes.drain(..).skip(1).collect();
-        let mut all = vec![Typed::Key(Key::of(Code::Esc))];
+        let mut all = vec![Typed::Key(KeyPress::of(Code::Esc))];
         all.extend(self.take(&rest));
         all
     }
@@ -106,9 +106,9 @@ fn one(bytes: &[u8]) -> Next {
         [0x1b] => Next::More,
         [0x1b, b'[', ..] => sequence(bytes),
         [0x1b, b'O'] => Next::More,
-        [0x1b, b'O', last, ..] => Next::Is(3, single(*last).map(|code| Typed::Key(Key::of(code)))),
+        [0x1b, b'O', last, ..] => Next::Is(3, single(*last).map(|code| Typed::Key(KeyPress::of(code)))),
         [0x1b, b']' | b'P' | b'_' | b'^', ..] => answer(bytes),
-        [0x1b, 0x1b, ..] => Next::Is(1, Some(Typed::Key(Key::of(Code::Esc)))),
+        [0x1b, 0x1b, ..] => Next::Is(1, Some(Typed::Key(KeyPress::of(Code::Esc)))),
         [0x1b, rest @ ..] => match plain(rest) {
             Some((count, key)) => Next::Is(count + 1, key.map(|key| Typed::Key(key.with_alt()))),
             None => Next::More,
@@ -121,21 +121,21 @@ fn one(bytes: &[u8]) -> Next {
 }
 
 /// A character or control character, and its length; `None` if it is incomplete.
-fn plain(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
+fn plain(bytes: &[u8]) -> Option<(usize, Option<KeyPress>)> {
     let first = *bytes.first()?;
     let key = match first {
-        b'\r' => Key::of(Code::Enter),
-        b'\t' => Key::of(Code::Tab),
-        0x08 | 0x7f => Key::of(Code::Backspace),
-        0 => Key::char(' ').with_ctrl(),
-        1..=26 => Key::char(char::from(b'a' + first - 1)).with_ctrl(),
-        27..=31 => Key::char(char::from(b'[' + first - 27)).with_ctrl(),
+        b'\r' => KeyPress::of(Code::Enter),
+        b'\t' => KeyPress::of(Code::Tab),
+        0x08 | 0x7f => KeyPress::of(Code::Backspace),
+        0 => KeyPress::char(' ').with_ctrl(),
+        1..=26 => KeyPress::char(char::from(b'a' + first - 1)).with_ctrl(),
+        27..=31 => KeyPress::char(char::from(b'[' + first - 27)).with_ctrl(),
         _ => return character(bytes),
     };
     Some((1, Some(key)))
 }
 
-fn character(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
+fn character(bytes: &[u8]) -> Option<(usize, Option<KeyPress>)> {
     let length = match bytes[0] {
         0..=0x7f => 1,
         0xc2..=0xdf => 2,
@@ -145,7 +145,7 @@ fn character(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     };
     let text = bytes.get(..length)?;
     let character = std::str::from_utf8(text).ok().and_then(|text| text.chars().next());
-    Some((if character.is_some() { length } else { 1 }, character.map(Key::char)))
+    Some((if character.is_some() { length } else { 1 }, character.map(KeyPress::char)))
 }
 
 /// A terminal's answer to a query. The UI sends none, so it is dropped up to its end.
@@ -185,7 +185,7 @@ fn meaning(parameters: &str, last: u8) -> Option<Typed> {
         (b'Z', _) => Code::BackTab,
         (letter, _) => single(letter)?,
     };
-    Some(Typed::Key(Key { code, ctrl: held & 4 != 0, alt: held & 2 != 0 }))
+    Some(Typed::Key(KeyPress { code, ctrl: held & 4 != 0, alt: held & 2 != 0 }))
 }
 
 /// The final letters of cursor keys and of the first function keys.
@@ -280,7 +280,7 @@ mod tests {
     fn what_is_pasted_is_text_whatever_it_looks_like_and_however_it_is_cut() {
         let bytes = b"a\x1b[200~x\r\nq\x1b[A\x1b[201~b";
         let pasted = Typed::Paste("x\nq\u{1b}[A".to_owned());
-        let expected = [Typed::Key(Key::char('a')), pasted, Typed::Key(Key::char('b'))];
+        let expected = [Typed::Key(KeyPress::char('a')), pasted, Typed::Key(KeyPress::char('b'))];
         for cut in 0..bytes.len() {
             let mut typing = Typing::default();
             let mut all = typing.take(&bytes[..cut]);

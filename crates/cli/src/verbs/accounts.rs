@@ -2,8 +2,8 @@
 
 use super::usage::cost;
 use crate::daemon::Daemon;
-use crate::doing::Asks;
-use crate::output::{Cell, Failure, Paper, Worth, moment, plain, print, say, talk};
+use crate::doing::DaemonVerb;
+use crate::output::{Failure, Paper, TableCell, Worth, moment, plain, print, say, talk};
 use clap::Args;
 use pinfold_api::object::{Account, Window};
 use pinfold_api::request::ResumeAccount;
@@ -18,7 +18,7 @@ pub(crate) struct Accounts {
     resume: Option<String>,
 }
 
-impl Asks for Accounts {
+impl DaemonVerb for Accounts {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let client = daemon.client()?;
         match &self.resume {
@@ -65,7 +65,7 @@ const HEADS: [(&str, Worth); 7] = [
 ];
 
 /// A row for the account, with its first limit, and one for each further limit.
-fn rows(account: &Account) -> Vec<[Cell<'static>; 7]> {
+fn rows(account: &Account) -> Vec<[TableCell<'static>; 7]> {
     let mut windows: Vec<Option<&Window>> = account.windows.iter().map(Some).collect();
     if windows.is_empty() {
         windows.push(None);

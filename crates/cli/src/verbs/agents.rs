@@ -1,10 +1,10 @@
 //! `agents`: what `new --agent` accepts, and whether it is installed. Needs no daemon.
 
 use crate::check;
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
+use crate::output::{Failure, Kind, Paper, TableCell, plain, print, say};
 use clap::Args;
 use pinfold_daemon::preset::{self, Preset, protocol_word};
 use pinfold_kernel::program;
@@ -40,7 +40,7 @@ pub(crate) struct Agents {
     entry: Option<String>,
 }
 
-impl Alone for Agents {
+impl StandaloneVerb for Agents {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         if let Some(file) = &self.from_registry {
             return from_registry(file, self.entry.as_deref(), global);
@@ -61,7 +61,7 @@ impl Alone for Agents {
             return Ok(());
         }
         let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-        let rows: Vec<[Cell<'_>; 5]> = all
+        let rows: Vec<[TableCell<'_>; 5]> = all
             .iter()
             .map(|agent| {
                 let found = match (agent["command"].is_null(), agent["found"].as_str()) {

@@ -1,7 +1,7 @@
 //! `answer`: answers a permission request.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say};
 use clap::{Args, ValueEnum};
 use pinfold_api::{endpoint, request};
@@ -31,7 +31,7 @@ enum Permission {
     Deny,
 }
 
-impl Asks for Answer {
+impl DaemonVerb for Answer {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let word = match self.answer {
             Permission::Allow => "allow",

@@ -4,7 +4,7 @@
 
 use crate::daemon::Daemon;
 use crate::definition;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::global::Global;
 use crate::output::{Failure, Kind, say, talk};
 use clap::Args;
@@ -39,7 +39,7 @@ struct Plan {
     skip: Vec<(String, String)>,
 }
 
-impl Asks for Apply {
+impl DaemonVerb for Apply {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let (wanted, global) = (self.read()?, &daemon.global);
         let client = daemon.client()?;

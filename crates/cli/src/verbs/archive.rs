@@ -1,7 +1,7 @@
 //! `archive`: archives sessions, with their history.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::Failure;
 use crate::several;
 use clap::Args;
@@ -15,7 +15,7 @@ pub(crate) struct Archive {
     sessions: Vec<String>,
 }
 
-impl Asks for Archive {
+impl DaemonVerb for Archive {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         several::each_session(&self.sessions, daemon, |client, session| {
             client.ask(&endpoint::Archive::call(session))

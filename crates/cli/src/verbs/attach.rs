@@ -1,8 +1,8 @@
 //! `attach`: joins a session's terminal, takes over a headless session, or follows it.
 
-use crate::attach::{self, Wish};
+use crate::attach::{self, AttachOptions};
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::Failure;
 use clap::Args;
 use pinfold_shim::attach::Seat;
@@ -23,10 +23,15 @@ pub(crate) struct Attach {
     share: bool,
 }
 
-impl Asks for Attach {
+impl DaemonVerb for Attach {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         attach::attach(
-            &Wish { session: &self.session, now: self.now, read_only: self.read_only, seat: self.seat() },
+            &AttachOptions {
+                session: &self.session,
+                now: self.now,
+                read_only: self.read_only,
+                seat: self.seat(),
+            },
             daemon,
         )
     }

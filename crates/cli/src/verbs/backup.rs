@@ -1,7 +1,7 @@
 //! `backup`: copies the database to a new file, while it is in use.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_api::{endpoint, request};
@@ -17,7 +17,7 @@ pub(crate) struct Backup {
     file: PathBuf,
 }
 
-impl Asks for Backup {
+impl DaemonVerb for Backup {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let path = std::path::absolute(&self.file)
             .map_err(|error| Failure::new(Kind::Failed, format!("{}: {error}", self.file.display())))?;

@@ -1,9 +1,9 @@
 //! `completions`: the shell scripts for completing verbs, options and session names, and the query that they use.
 
 use crate::daemon;
-use crate::doing::{Alone, Explains};
+use crate::doing::{HelpVerb, StandaloneVerb};
 use crate::global::Global;
-use crate::help::{Candidate, SHELLS, Wanted, candidates, script};
+use crate::help::{Completion, NameLookup, SHELLS, completions, script};
 use crate::home;
 use crate::output::{Failure, Kind, print, say};
 use clap::{Args, Command};
@@ -19,7 +19,7 @@ pub(crate) struct Completions {
     shell: String,
 }
 
-impl Alone for Completions {
+impl StandaloneVerb for Completions {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let Some(script) = script(&self.shell) else {
             let text = format!("no completions are known for `{}`", self.shell);
@@ -41,17 +41,17 @@ pub(crate) struct Complete {
     words: Vec<String>,
 }
 
-impl Explains for Complete {
+impl HelpVerb for Complete {
     /// Prints one word per line, with its meaning after a tab. Starts nothing, and never fails.
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
         let typed = self.words.last().map_or("", String::as_str);
-        for candidate in candidates(program, &self.words) {
-            match candidate {
-                Candidate::Word(word, meaning) => tell(&word, &meaning),
-                Candidate::Files => say(&":files"),
-                Candidate::Directories => say(&":dirs"),
-                Candidate::Asked(Wanted::Session(verb)) => sessions(&verb, typed, global),
-                Candidate::Asked(Wanted::Agent) => agents(typed, global),
+        for completion in completions(program, &self.words) {
+            match completion {
+                Completion::Word(word, meaning) => tell(&word, &meaning),
+                Completion::Files => say(&":files"),
+                Completion::Directories => say(&":dirs"),
+                Completion::Asked(NameLookup::Session(verb)) => sessions(&verb, typed, global),
+                Completion::Asked(NameLookup::Agent) => agents(typed, global),
             }
         }
         Ok(())

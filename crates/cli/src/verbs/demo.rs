@@ -1,7 +1,7 @@
 //! `demo`: shows what pinfold does, in a throw-away home of its own.
 
 use crate::demo;
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::output::Failure;
 use clap::Args;
@@ -10,7 +10,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct Demo {}
 
-impl Alone for Demo {
+impl StandaloneVerb for Demo {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         demo::play(global)
     }

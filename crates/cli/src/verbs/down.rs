@@ -1,9 +1,9 @@
 //! `down`: stops the agents, then the daemon.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::output::{Failure, Kind, say, talk};
-use crate::send_away::{Gone, send_away};
+use crate::send_away::{DaemonDeparture, send_away};
 use crate::{home, inside};
 use clap::Args;
 use pinfold_lock::LockSeen;
@@ -17,13 +17,13 @@ pub(crate) struct Down {
     keep: bool,
 }
 
-impl Alone for Down {
+impl StandaloneVerb for Down {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let home = home::home(global)?;
         inside::refuse(&home, "down")?;
         let (was_up, running) = match send_away(&home, self.keep)? {
-            Gone::Now(lived) => (Some(lived), Vec::new()),
-            Gone::Before => (None, running_on(global)?),
+            DaemonDeparture::Now(lived) => (Some(lived), Vec::new()),
+            DaemonDeparture::Before => (None, running_on(global)?),
         };
         if global.json {
             say(&json!({ "was_up": was_up.is_some(), "running": running }));

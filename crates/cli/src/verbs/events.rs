@@ -1,9 +1,9 @@
 //! `events`: prints what happened.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::global::Global;
-use crate::long_list::{self, Last};
+use crate::long_list::{self, LastEntries};
 use crate::output::{Failure, Paper, Shade, moment, print, say, talk, zoned};
 use crate::since::Since;
 use clap::Args;
@@ -33,10 +33,10 @@ pub(crate) struct Events {
     since: Option<String>,
     /// Only the last N, or `all` [default: 50 on a terminal, otherwise all]
     #[arg(short = 'n', value_name = "N|all")]
-    last: Option<Last>,
+    last: Option<LastEntries>,
 }
 
-impl Asks for Events {
+impl DaemonVerb for Events {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let (client, global) = (daemon.client()?, &daemon.global);
         let which = self.which(global)?;
@@ -96,7 +96,8 @@ impl Events {
     fn which(&self, global: &Global) -> Result<query::Events, Failure> {
         let since = self.since.as_deref().map(since).transpose()?.unwrap_or_default();
         // With `--since`, the user wants all of them.
-        let usual = if self.since.is_some() || self.follow { Last::All } else { Last::Some(SHOWN) };
+        let usual =
+            if self.since.is_some() || self.follow { LastEntries::All } else { LastEntries::Some(SHOWN) };
         Ok(query::Events {
             follow: Some(self.follow),
             session: self.session.clone(),

@@ -1,7 +1,7 @@
 //! `export`: writes sessions to a file that `apply` reads.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, print, say};
 use clap::Args;
 use pinfold_api::endpoint;
@@ -18,7 +18,7 @@ pub(crate) struct Export {
     sessions: Vec<String>,
 }
 
-impl Asks for Export {
+impl DaemonVerb for Export {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let client = daemon.client()?;
         let known = query::Sessions { known: true, brief: true, ..query::Sessions::default() };

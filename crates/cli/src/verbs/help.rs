@@ -1,6 +1,6 @@
 //! `help`: lists the verbs, or explains one.
 
-use crate::doing::Explains;
+use crate::doing::HelpVerb;
 use crate::global::Global;
 use crate::help::{Length, help_page};
 use crate::mistakes::no_such_verb;
@@ -15,7 +15,7 @@ pub(crate) struct Help {
     verb: Option<String>,
 }
 
-impl Explains for Help {
+impl HelpVerb for Help {
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
         if let Some(unknown) = self.verb.as_ref().filter(|verb| program.find_subcommand(verb).is_none()) {
             return Err(no_such_verb(program, unknown, &[]));

@@ -1,10 +1,10 @@
 //! `inbox`: lists a session's messages, retries one, or cancels one.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::global::Global;
-use crate::long_list::{self, Last};
-use crate::output::{Cell, Failure, Paper, Shade, Worth, ago, moment, plain, preview, print, say, talk};
+use crate::long_list::{self, LastEntries};
+use crate::output::{Failure, Paper, Shade, TableCell, Worth, ago, moment, plain, preview, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Message;
 use pinfold_api::word::MessageState;
@@ -31,10 +31,10 @@ pub(crate) struct Inbox {
     state: Option<String>,
     /// Only the last N, or `all` [default: 50 on a terminal, otherwise all]
     #[arg(short = 'n', value_name = "N|all", conflicts_with_all = ["retry", "cancel"])]
-    last: Option<Last>,
+    last: Option<LastEntries>,
 }
 
-impl Asks for Inbox {
+impl DaemonVerb for Inbox {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let (client, global) = (daemon.client()?, &daemon.global);
         match (&self.retry, &self.cancel) {
@@ -46,13 +46,13 @@ impl Asks for Inbox {
 }
 
 fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> {
-    let last = long_list::last(inbox.last, Last::Some(SHOWN), global);
+    let last = long_list::last(inbox.last, LastEntries::Some(SHOWN), global);
     let which = query::Messages { state: inbox.state.clone(), last, ..query::Messages::default() };
     let call = endpoint::Messages::call(&inbox.session, &which);
     if global.json {
         return long_list::pass_on(client, &call).map(drop);
     }
-    let mut rows: Vec<[Cell<'static>; 6]> = Vec::new();
+    let mut rows: Vec<[TableCell<'static>; 6]> = Vec::new();
     let people = Paper::stdout().width().is_some();
     let rest = client.each(&call, |message: Message| rows.push(row(&message, people)))?;
     if rows.is_empty() && rest.total.unwrap_or(0) == 0 {
@@ -76,7 +76,7 @@ const HEADS: [(&str, Worth); 6] = [
 ];
 
 /// A row for a message. Texts are shortened for people only.
-fn row(message: &Message, people: bool) -> [Cell<'static>; 6] {
+fn row(message: &Message, people: bool) -> [TableCell<'static>; 6] {
     let preview =
         |text: &str, most: usize| preview(text, if people { most } else { usize::MAX }).into_owned();
     let shade = match message.state {
@@ -100,7 +100,7 @@ fn row(message: &Message, people: bool) -> [Cell<'static>; 6] {
     };
     [
         plain(message.id.clone()),
-        Cell { text: message.state.to_string().into(), shade },
+        TableCell { text: message.state.to_string().into(), shade },
         plain(message.tries.to_string()),
         plain(sent(&message.enqueued_at, people)),
         plain(text),

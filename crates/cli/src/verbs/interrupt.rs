@@ -1,7 +1,7 @@
 //! `interrupt`: ends the turn under way, but not the run.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
@@ -14,7 +14,7 @@ pub(crate) struct Interrupt {
     session: String,
 }
 
-impl Asks for Interrupt {
+impl DaemonVerb for Interrupt {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let object = daemon.client()?.ask(&endpoint::Interrupt::call(&self.session))?;
         if daemon.global.json {

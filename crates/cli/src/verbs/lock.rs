@@ -1,6 +1,6 @@
 //! `lock`: runs a command while holding a lock. Needs no daemon.
 
-use crate::doing::Runs;
+use crate::doing::ProgramVerb;
 use crate::global::Global;
 use crate::locked_command::{self, Giving};
 use crate::output::Failure;
@@ -33,7 +33,7 @@ pub(crate) struct Lock {
     command: Vec<OsString>,
 }
 
-impl Runs for Lock {
+impl ProgramVerb for Lock {
     fn run(&self, global: &Global) -> Result<ExitCode, Failure> {
         let resource = Resource::parse(&self.resource)?;
         let folder = home::folder_for(&resource, global)?;

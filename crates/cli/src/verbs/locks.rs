@@ -1,9 +1,9 @@
 //! `locks`: lists the held locks. Needs no daemon.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Cell, Failure, Kind, Paper, Worth, ago, plain, print, say, talk};
+use crate::output::{Failure, Kind, Paper, TableCell, Worth, ago, plain, print, say, talk};
 use clap::Args;
 use pinfold_api::time;
 use pinfold_api::word::HolderVerdict;
@@ -14,7 +14,7 @@ use pinfold_lock::{LockSeen, shorten};
 #[derive(Debug, Args)]
 pub(crate) struct Locks {}
 
-impl Alone for Locks {
+impl StandaloneVerb for Locks {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let mut locks = Vec::new();
         for folder in home::existing_folders(global)? {
@@ -45,7 +45,7 @@ const HEADS: [(&str, Worth); 7] = [
     ("COMMAND", Worth::Sentence),
 ];
 
-fn row(lock: &LockSeen) -> [Cell<'static>; 7] {
+fn row(lock: &LockSeen) -> [TableCell<'static>; 7] {
     let pid = lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string());
     let verdict = objects::holder(&lock.holder).verdict;
     let mut holder = if verdict == HolderVerdict::Alive { pid } else { format!("{pid} ({verdict})") };

@@ -1,10 +1,10 @@
 //! `logs`: prints the output of sessions.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
-use crate::long_list::Last;
-use crate::output::{Failure, Kind, Words, say, talk};
-use crate::printed::Printed;
+use crate::doing::DaemonVerb;
+use crate::log_printer::LogPrinter;
+use crate::long_list::LastEntries;
+use crate::output::{Failure, Kind, OutputStyle, say, talk};
 use crate::since::Since;
 use crate::tail;
 use clap::Args;
@@ -27,7 +27,7 @@ pub(crate) struct Logs {
     follow: bool,
     /// Only the last N lines, or `all` [default: 200 on a terminal, otherwise all]
     #[arg(short = 'n', long = "tail", value_name = "N|all")]
-    lines: Option<Last>,
+    lines: Option<LastEntries>,
     /// Print the time of each line
     #[arg(short = 't', long = "timestamps")]
     times: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Logs {
     raw: bool,
 }
 
-impl Asks for Logs {
+impl DaemonVerb for Logs {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let which = self.which(daemon.global.json)?;
         if self.follow {
@@ -107,17 +107,18 @@ impl Logs {
         line
     }
 
-    fn printed(&self, session: &str) -> Printed {
-        let words = if self.raw { Words::Raw } else { Words::for_stdout() };
+    fn printed(&self, session: &str) -> LogPrinter {
+        let words = if self.raw { OutputStyle::Raw } else { OutputStyle::for_stdout() };
         let width = self.sessions.iter().map(String::len).max().unwrap_or(0);
         let before = (self.sessions.len() > 1).then(|| format!("{session:<width$} | "));
-        Printed::new(words, before, self.times)
+        LogPrinter::new(words, before, self.times)
     }
 
     fn which(&self, json: bool) -> Result<query::Logs, Failure> {
         let people = !json && std::io::stdout().is_terminal();
         let all = !people || self.since.is_some();
-        let usual = if all { Last::All } else { Last::Some(u32::try_from(SHOWN).unwrap_or(u32::MAX)) };
+        let usual =
+            if all { LastEntries::All } else { LastEntries::Some(u32::try_from(SHOWN).unwrap_or(u32::MAX)) };
         let since_ms = match self.since.as_deref().map(Since::read).transpose()? {
             Some(Since::At(ms)) => Some(ms),
             None => None,
@@ -132,8 +133,8 @@ impl Logs {
         };
         Ok(query::Logs {
             n: lines.map(|lines| match lines {
-                Last::All => usize::MAX,
-                Last::Some(count) => count as usize,
+                LastEntries::All => usize::MAX,
+                LastEntries::Some(count) => count as usize,
             }),
             run: self.run.clone(),
             since_ms,

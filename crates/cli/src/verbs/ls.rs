@@ -2,10 +2,10 @@
 
 use super::usage::cost;
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::live;
 use crate::output::{
-    Cell, Failure, Paper, Shade, Worth, below_home, plain, print, say, short, talk, without_state,
+    Failure, Paper, Shade, TableCell, Worth, below_home, plain, print, say, short, talk, without_state,
 };
 use clap::Args;
 use pinfold_api::object::Row;
@@ -36,7 +36,7 @@ pub(crate) struct Ls {
     tag: Vec<String>,
 }
 
-impl Asks for Ls {
+impl DaemonVerb for Ls {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         if self.watch {
             return live::watch(daemon, || self.once(daemon));
@@ -114,7 +114,7 @@ fn table(paper: Paper, rows: &[Row<'_>], home: Option<&str>) -> String {
     if rows.iter().any(|row| row.cost_usd.is_some()) {
         return with_costs(paper, rows, people);
     }
-    let rows: Vec<[Cell<'_>; 11]> = rows.iter().map(|row| cells(row, people)).collect();
+    let rows: Vec<[TableCell<'_>; 11]> = rows.iter().map(|row| cells(row, people)).collect();
     paper.fitted(HEADS, &rows)
 }
 
@@ -124,7 +124,7 @@ struct People<'a> {
     home: Option<&'a str>,
 }
 
-fn cells<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 11] {
+fn cells<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [TableCell<'a>; 11] {
     let home = people.and_then(|people| people.home);
     let why = without_state(&row.why);
     let why = if people.is_some() { without_dir(why, &row.dir) } else { why };
@@ -132,19 +132,19 @@ fn cells<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 11] {
     let activity = row.activity.as_ref().filter(|activity| **activity != Activity::Unknown);
     [
         plain(row.name.as_ref()),
-        Cell { text: row.state.word().into(), shade: shade_of(&row.state) },
-        Cell {
+        TableCell { text: row.state.word().into(), shade: shade_of(&row.state) },
+        TableCell {
             text: activity.map_or("-", Activity::word).into(),
             shade: activity.map_or(Shade::Faint, busy),
         },
         or_none(row.uptime_ms.map(|ms| short(Duration::from_millis(ms)))),
-        Cell { text: below_home(&row.dir, home), shade: Shade::Plain },
+        TableCell { text: below_home(&row.dir, home), shade: Shade::Plain },
         or_none(row.memory_bytes.map(words::size)),
         or_none(row.pid.map(|pid| pid.to_string())),
         plain(row.mode.word()),
         plain(row.restarts.to_string()),
-        Cell { text: one_line(&row.command), shade: Shade::Faint },
-        Cell { text: names_home(why, home), shade: Shade::Plain },
+        TableCell { text: one_line(&row.command), shade: Shade::Faint },
+        TableCell { text: names_home(why, home), shade: Shade::Plain },
     ]
 }
 
@@ -153,11 +153,11 @@ fn with_costs(paper: Paper, rows: &[Row<'_>], people: Option<People<'_>>) -> Str
     let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] = HEADS;
     let cost = ("COST", Worth::Extra);
     let heads = [name, state, activity, uptime, dir, cost, memory, pid, mode, restarts, command, why];
-    let rows: Vec<[Cell<'_>; 12]> = rows.iter().map(|row| with_cost(row, people)).collect();
+    let rows: Vec<[TableCell<'_>; 12]> = rows.iter().map(|row| with_cost(row, people)).collect();
     paper.fitted(heads, &rows)
 }
 
-fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 12] {
+fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [TableCell<'a>; 12] {
     let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] = cells(row, people);
     let cost = plain(row.cost_usd.map_or_else(|| "-".to_owned(), cost));
     [name, state, activity, uptime, dir, cost, memory, pid, mode, restarts, command, why]

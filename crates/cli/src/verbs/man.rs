@@ -1,6 +1,6 @@
 //! `man`: prints man pages, in roff.
 
-use crate::doing::Explains;
+use crate::doing::HelpVerb;
 use crate::global::Global;
 use crate::help::{all_pages, man_page};
 use crate::mistakes::no_such_verb;
@@ -19,7 +19,7 @@ pub(crate) struct Man {
     into: Option<PathBuf>,
 }
 
-impl Explains for Man {
+impl HelpVerb for Man {
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
         if let Some(unknown) = self.verb.as_ref().filter(|verb| program.find_subcommand(verb).is_none()) {
             return Err(no_such_verb(program, unknown, &[]));

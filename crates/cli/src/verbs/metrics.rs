@@ -1,7 +1,7 @@
 //! `metrics`: what the daemon counts and measures.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind, say};
 use clap::Args;
 use pinfold_api::{ClientError, endpoint};
@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Debug, Args)]
 pub(crate) struct Metrics {}
 
-impl Asks for Metrics {
+impl DaemonVerb for Metrics {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let client = daemon.client()?;
         if daemon.global.json {

@@ -3,9 +3,9 @@
 use crate::commands;
 use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
-use crate::worktree::{self, Made};
+use crate::worktree::{self, MadeWorktree};
 use clap::Args;
 use pinfold_api::request::NewSession;
 use pinfold_api::word::State;
@@ -24,7 +24,7 @@ pub(crate) struct New {
     worktree: Option<String>,
 }
 
-impl Asks for New {
+impl DaemonVerb for New {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let name = self.name.as_deref().unwrap_or_default();
         let mut request = definition::request(name, &self.definition, &daemon.global)?;
@@ -32,7 +32,7 @@ impl Asks for New {
         let client = daemon.client()?;
         let worktree = self.worktree.as_ref().map(|branch| in_worktree(&mut request, branch)).transpose()?;
         let session = definition::create(&client, &mut request, self.name.is_some()).map_err(|error| {
-            worktree.iter().for_each(Made::undo);
+            worktree.iter().for_each(MadeWorktree::undo);
             commands::better(error, &request)
         })?;
         if daemon.global.json {
@@ -56,7 +56,7 @@ impl Asks for New {
 }
 
 /// Makes a worktree in the repository around the given directory, or around the caller's.
-fn in_worktree(request: &mut NewSession, branch: &str) -> Result<Made, Failure> {
+fn in_worktree(request: &mut NewSession, branch: &str) -> Result<MadeWorktree, Failure> {
     let dir = request.dir.as_deref().or(request.caller_dir.as_deref()).unwrap_or(".");
     let made = worktree::make(Path::new(dir), branch)?;
     request.dir = Some(made.path.to_string_lossy().into_owned());

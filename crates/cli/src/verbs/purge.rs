@@ -1,10 +1,10 @@
 //! `purge`: archives every session that is not in use.
 
 use crate::daemon::{self, Daemon};
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::inside;
 use crate::leftovers::none_left;
-use crate::output::{Failure, Progress, say, talk};
+use crate::output::{Failure, ProgressLine, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::Purged;
@@ -25,7 +25,7 @@ pub(crate) struct Purge {
     dry_run: bool,
 }
 
-impl Asks for Purge {
+impl DaemonVerb for Purge {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let request = request::Purge {
             include_active: self.include_active,
@@ -52,9 +52,9 @@ impl Asks for Purge {
 
 impl Purge {
     /// Shows how many runs are still ending.
-    fn progress(&self, daemon: &Daemon) -> Progress {
+    fn progress(&self, daemon: &Daemon) -> ProgressLine {
         let global = daemon.global.clone();
-        Progress::begin(&daemon.global, move |_| {
+        ProgressLine::begin(&daemon.global, move |_| {
             let status = daemon::running(&global).ok()?.ask(&endpoint::Status::call()).ok()?;
             let stopping = status.sessions.get("stopping").copied().unwrap_or(0);
             (stopping > 0).then(|| format!("archiving: {stopping} runs are ending"))

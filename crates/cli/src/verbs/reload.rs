@@ -1,7 +1,7 @@
 //! `reload`: makes the daemon read config.toml again.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
@@ -11,7 +11,7 @@ use serde_json::json;
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Reload {}
 
-impl Asks for Reload {
+impl DaemonVerb for Reload {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let reloaded = daemon.client()?.ask(&endpoint::Reload::call())?;
         if daemon.global.json {

@@ -1,7 +1,7 @@
 //! `rename`: gives a session another name.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
 use clap::Args;
 use pinfold_api::{endpoint, request};
@@ -16,7 +16,7 @@ pub(crate) struct Rename {
     name: String,
 }
 
-impl Asks for Rename {
+impl DaemonVerb for Rename {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let rename = request::Rename { name: self.name.clone() };
         let session = daemon.client()?.ask(&endpoint::Rename::call(&self.session, &rename))?;

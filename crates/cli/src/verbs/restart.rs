@@ -1,7 +1,7 @@
 //! `restart`: ends the run of sessions and starts another.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::Failure;
 use crate::several;
 use clap::Args;
@@ -15,7 +15,7 @@ pub(crate) struct Restart {
     sessions: Vec<String>,
 }
 
-impl Asks for Restart {
+impl DaemonVerb for Restart {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         several::each_session(&self.sessions, daemon, |client, session| {
             client.ask(&endpoint::Restart::call(session))

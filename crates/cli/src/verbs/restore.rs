@@ -1,7 +1,7 @@
 //! `restore`: restores archived sessions.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
 use crate::several;
 use clap::Args;
@@ -19,7 +19,7 @@ pub(crate) struct Restore {
     all: bool,
 }
 
-impl Asks for Restore {
+impl DaemonVerb for Restore {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         if !self.all {
             return several::each_session(&self.sessions, daemon, |client, session| {

@@ -1,6 +1,6 @@
 //! `restore-backup`: replaces the database by a backup, while no daemon runs.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, say, talk};
@@ -29,7 +29,7 @@ pub(crate) struct RestoreBackup {
     file: PathBuf,
 }
 
-impl Alone for RestoreBackup {
+impl StandaloneVerb for RestoreBackup {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let home = home::home(global)?;
         let file = self.file.as_path();

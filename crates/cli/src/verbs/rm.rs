@@ -1,10 +1,10 @@
 //! `rm`: deletes sessions for good.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind};
 use crate::removal;
-use crate::several::{self, Done};
+use crate::several::{self, SessionOutcome};
 use crate::worktree;
 use clap::Args;
 use pinfold_api::object::Removed;
@@ -25,7 +25,7 @@ pub(crate) struct Rm {
     worktree: bool,
 }
 
-impl Asks for Rm {
+impl DaemonVerb for Rm {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         if !self.yes {
             let names = self.sessions.join(", ");
@@ -37,7 +37,7 @@ impl Asks for Rm {
         }
         several::each(&self.sessions, daemon, |client, session| {
             let removed = removal::removed(client, session)?;
-            Ok(Done { words: words_of(&removed), object: json!(removed) })
+            Ok(SessionOutcome { words: words_of(&removed), object: json!(removed) })
         })
     }
 }

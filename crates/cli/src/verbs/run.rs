@@ -1,7 +1,7 @@
 //! `run`: supervises a program in the foreground, without a daemon.
 
 use crate::definition::{self, Definition};
-use crate::doing::Runs;
+use crate::doing::ProgramVerb;
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
 use crate::{commands, daemon, home};
@@ -19,7 +19,7 @@ pub(crate) struct Run {
     definition: Definition,
 }
 
-impl Runs for Run {
+impl ProgramVerb for Run {
     fn run(&self, global: &Global) -> Result<ExitCode, Failure> {
         let quiet = global.quiet;
         let request = definition::request(&self.name, &self.definition, global)?;

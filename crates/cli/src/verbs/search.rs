@@ -1,9 +1,9 @@
 //! `search`: full-text search over names, messages, answers and reasons.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::long_list;
-use crate::output::{Cell, Failure, Paper, Shade, moment, plain, print, talk};
+use crate::output::{Failure, Paper, Shade, TableCell, moment, plain, print, talk};
 use clap::Args;
 use pinfold_api::object::Hit;
 use pinfold_api::{Rest, endpoint, query};
@@ -21,7 +21,7 @@ pub(crate) struct Search {
     limit: usize,
 }
 
-impl Asks for Search {
+impl DaemonVerb for Search {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let (client, global) = (daemon.client()?, &daemon.global);
         let sought =
@@ -30,7 +30,7 @@ impl Asks for Search {
         let rest = if global.json {
             long_list::pass_on(&client, &call)?
         } else {
-            let mut rows: Vec<[Cell<'static>; 4]> = Vec::new();
+            let mut rows: Vec<[TableCell<'static>; 4]> = Vec::new();
             let rest = client.each(&call, |hit: Hit| rows.push(row(&hit)))?;
             if !rows.is_empty() {
                 print(&Paper::stdout().table(["SESSION", "KIND", "AT", "TEXT"], &rows));
@@ -46,10 +46,10 @@ impl Asks for Search {
     }
 }
 
-fn row(hit: &Hit) -> [Cell<'static>; 4] {
+fn row(hit: &Hit) -> [TableCell<'static>; 4] {
     [
         plain(hit.session.clone().unwrap_or_else(|| "-".to_owned())),
-        Cell { text: hit.kind.word().to_owned().into(), shade: Shade::Plain },
+        TableCell { text: hit.kind.word().to_owned().into(), shade: Shade::Plain },
         plain(moment(&hit.at)),
         plain(hit.excerpt.clone()),
     ]

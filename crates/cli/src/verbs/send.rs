@@ -1,10 +1,10 @@
 //! `send`: queues a message for a session, and waits for the answer if asked to.
 
 use crate::daemon::{self, Daemon};
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Failure, Kind, Words, output, say, talk};
+use crate::output::{Failure, Kind, OutputStyle, output, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_api::endpoint::{self, Call, ShowMessage};
 use pinfold_api::object::Message;
@@ -52,7 +52,7 @@ impl Send {
     }
 }
 
-impl Asks for Send {
+impl DaemonVerb for Send {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let patience = patience(self)?;
         let text = if self.text == "-" { from_stdin()? } else { self.text.clone() };
@@ -161,7 +161,7 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
     if global.json {
         say(&json!(message));
     } else if let Some(answer) = &message.answer {
-        output(answer, Words::for_stdout());
+        output(answer, OutputStyle::for_stdout());
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! `service`: makes the daemon start with the machine, or undoes that.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::output::{Failure, print, say, talk};
-use crate::service::{self, LINGER, Manager, Text};
+use crate::service::{self, LINGER, Manager, ServiceText};
 use crate::{home, inside};
 use clap::{Args, Subcommand};
 use pinfold_core::visible::visible;
@@ -44,7 +44,7 @@ struct Uninstall {
     manager: Option<Manager>,
 }
 
-impl Alone for Service {
+impl StandaloneVerb for Service {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         match &self.what {
             What::Install(install) => install.act(global),
@@ -57,7 +57,7 @@ impl Install {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let manager = self.manager.unwrap_or_else(Manager::here);
         let service = service::Service::of(global)?;
-        let Text { file, text } = service::text(&service, manager)?;
+        let ServiceText { file, text } = service::text(&service, manager)?;
         if self.print {
             match global.json {
                 true => say(&json!({ "manager": manager.to_string(), "file": file, "text": text })),

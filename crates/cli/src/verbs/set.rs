@@ -2,7 +2,7 @@
 
 use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
@@ -18,7 +18,7 @@ pub(crate) struct Set {
     definition: Definition,
 }
 
-impl Asks for Set {
+impl DaemonVerb for Set {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let request = definition::request(&self.session, &self.definition, &daemon.global)?;
         let request = NewSession { caller_dir: None, caller_env: None, caller_umask: None, ..request };

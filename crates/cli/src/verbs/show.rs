@@ -3,7 +3,7 @@
 use super::ls::{home, names_home, shade_of};
 use super::usage::cost;
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Paper, Shade, ago, below_home, columns, moment, print, say, wrapped};
 use crate::told_exit::told;
 use crate::worktree;
@@ -27,7 +27,7 @@ pub(crate) struct Show {
     session: String,
 }
 
-impl Asks for Show {
+impl DaemonVerb for Show {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let client = daemon.client()?;
         // Not parsed into this version's object: a newer daemon may send more, and JSON should have all of it.

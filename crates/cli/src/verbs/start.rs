@@ -1,7 +1,7 @@
 //! `start`: starts sessions.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::Failure;
 use crate::several;
 use clap::Args;
@@ -15,7 +15,7 @@ pub(crate) struct Start {
     sessions: Vec<String>,
 }
 
-impl Asks for Start {
+impl DaemonVerb for Start {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         several::each_session(&self.sessions, daemon, |client, session| {
             client.ask(&endpoint::Start::call(session))

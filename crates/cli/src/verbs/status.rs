@@ -1,7 +1,7 @@
 //! `status`: shows the daemon's status.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say};
 use clap::Args;
 use pinfold_api::endpoint;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub(crate) struct Status {}
 
-impl Asks for Status {
+impl DaemonVerb for Status {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let status = daemon.at_once(|client| client.ask(&endpoint::Status::call()))?;
         if daemon.global.json {

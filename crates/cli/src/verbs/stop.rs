@@ -1,8 +1,8 @@
 //! `stop`: stops sessions and everything they started.
 
 use crate::daemon::{self, Daemon};
-use crate::doing::Asks;
-use crate::output::{Failure, Progress};
+use crate::doing::DaemonVerb;
+use crate::output::{Failure, ProgressLine};
 use crate::several;
 use clap::Args;
 use pinfold_api::{Client, endpoint, query, request, units};
@@ -19,7 +19,7 @@ pub(crate) struct Stop {
     timeout: Option<String>,
 }
 
-impl Asks for Stop {
+impl DaemonVerb for Stop {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let stop = request::Stop { timeout: self.timeout.clone() };
         let _progress = self.progress(daemon);
@@ -34,10 +34,10 @@ const USUAL_GRACE: Duration = Duration::from_secs(10);
 
 impl Stop {
     /// Shows which sessions have not ended yet, and when SIGKILL comes.
-    fn progress(&self, daemon: &Daemon) -> Progress {
+    fn progress(&self, daemon: &Daemon) -> ProgressLine {
         let asked = self.timeout.as_deref().and_then(|timeout| units::duration(timeout).ok());
         let (sessions, global) = (self.sessions.clone(), daemon.global.clone());
-        Progress::begin(&daemon.global, move |passed| {
+        ProgressLine::begin(&daemon.global, move |passed| {
             let client = daemon::running(&global).ok()?;
             let (live, grace) = still_there(&client, &sessions)?;
             let left = asked.unwrap_or(grace).saturating_sub(passed);

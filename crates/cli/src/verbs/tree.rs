@@ -2,7 +2,7 @@
 
 use super::ls::shade_of;
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Paper, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Session;
@@ -18,7 +18,7 @@ pub(crate) struct Tree {
     all: bool,
 }
 
-impl Asks for Tree {
+impl DaemonVerb for Tree {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let json = daemon.global.json;
         let which =

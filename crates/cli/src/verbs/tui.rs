@@ -1,7 +1,7 @@
 //! `tui`: the terminal UI, or one frame of it as text.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind, say};
 use crate::tui;
 use clap::Args;
@@ -22,7 +22,7 @@ impl Tui {
     }
 }
 
-impl Asks for Tui {
+impl DaemonVerb for Tui {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let Some(frame) = &self.frame else { return tui::open(daemon) };
         let (columns, rows) = size(frame)?;

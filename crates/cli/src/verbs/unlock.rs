@@ -1,6 +1,6 @@
 //! `unlock`: ends the holder of a lock. Needs no daemon.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::output::{Failure, Kind, say, talk};
 use crate::{audit, daemon, home, inside};
@@ -30,7 +30,7 @@ pub(crate) struct Unlock {
     kill: bool,
 }
 
-impl Alone for Unlock {
+impl StandaloneVerb for Unlock {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let resource = Resource::parse(&self.resource)?;
         if !self.kill {

@@ -1,9 +1,9 @@
 //! `up`: starts the daemon, and returns when it answers.
 
 use crate::daemon::{self, Daemon};
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
-use crate::output::{Failure, Progress, say, talk};
+use crate::output::{Failure, ProgressLine, say, talk};
 use crate::send_away::send_away;
 use crate::{home, inside};
 use clap::Args;
@@ -23,7 +23,7 @@ pub(crate) struct Up {
     detached: bool,
 }
 
-impl Alone for Up {
+impl StandaloneVerb for Up {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         if self.foreground {
             return daemon::run(global, self.detached);
@@ -49,9 +49,9 @@ impl Alone for Up {
 }
 
 /// Shows how many sessions a starting daemon has looked at.
-fn progress(global: &Global) -> Progress {
+fn progress(global: &Global) -> ProgressLine {
     let of = global.clone();
-    Progress::begin(global, move |_| {
+    ProgressLine::begin(global, move |_| {
         let home = home::home(&of).ok()?;
         let starting = daemon::at(&home).ping().ok().and_then(|ping| ping.starting);
         Some(match starting {

@@ -1,8 +1,8 @@
 //! `usage`: what agents reported they used.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
-use crate::output::{Cell, Failure, Kind, Paper, Worth, plain, print, say, talk};
+use crate::doing::DaemonVerb;
+use crate::output::{Failure, Kind, Paper, TableCell, Worth, plain, print, say, talk};
 use crate::since::Since;
 use clap::Args;
 use pinfold_api::object::UsageSum;
@@ -20,7 +20,7 @@ pub(crate) struct Usage {
     since: Option<String>,
 }
 
-impl Asks for Usage {
+impl DaemonVerb for Usage {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let since_ms = self.since.as_deref().map(moment).transpose()?;
         let asked = query::Usage { by: Some(self.by.clone()), since_ms };
@@ -64,7 +64,7 @@ fn heads(by: &str) -> [(&'static str, Worth); 6] {
 }
 
 /// The rows, and their total if there are several.
-fn table(sums: &[UsageSum]) -> Vec<[Cell<'static>; 6]> {
+fn table(sums: &[UsageSum]) -> Vec<[TableCell<'static>; 6]> {
     let mut rows: Vec<_> = sums.iter().map(row).collect();
     if sums.len() > 1 {
         let add =
@@ -83,7 +83,7 @@ fn table(sums: &[UsageSum]) -> Vec<[Cell<'static>; 6]> {
     rows
 }
 
-fn row(sum: &UsageSum) -> [Cell<'static>; 6] {
+fn row(sum: &UsageSum) -> [TableCell<'static>; 6] {
     let count = |count: Option<u64>| plain(count.map_or_else(|| "-".to_owned(), |count| count.to_string()));
     [
         plain(sum.of.clone().unwrap_or_else(|| "-".to_owned())),

@@ -1,6 +1,6 @@
 //! `version`: prints the version.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::output::{Failure, say};
 use clap::Args;
@@ -10,7 +10,7 @@ use serde_json::json;
 #[derive(Debug, Args)]
 pub(crate) struct Version {}
 
-impl Alone for Version {
+impl StandaloneVerb for Version {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let version = env!("CARGO_PKG_VERSION");
         if global.json {

@@ -1,7 +1,7 @@
 //! `wait`: waits until a session is in a state.
 
 use crate::daemon::Daemon;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
 use crate::told_exit::told;
 use clap::Args;
@@ -23,7 +23,7 @@ pub(crate) struct Wait {
     timeout: Option<String>,
 }
 
-impl Asks for Wait {
+impl DaemonVerb for Wait {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let what = query::Wait { r#for: self.states.clone(), timeout: self.timeout.clone() };
         let object = daemon.client()?.ask(&endpoint::Wait::call(&self.session, &what))?;

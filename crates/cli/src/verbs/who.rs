@@ -1,9 +1,9 @@
 //! `who`: lists everything that uses a directory. Needs no daemon.
 
-use crate::doing::Alone;
+use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Cell, Failure, Paper, Worth, plain, print, say, talk};
+use crate::output::{Failure, Paper, TableCell, Worth, plain, print, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_daemon::objects;
 use pinfold_lock::{Relation, User};
@@ -18,7 +18,7 @@ pub(crate) struct Who {
     directory: PathBuf,
 }
 
-impl Alone for Who {
+impl StandaloneVerb for Who {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         // Only directories are accepted here, so the hint about lock names would not help.
         let users = home::user_folder(global)?.users_of(&self.directory);
@@ -70,7 +70,7 @@ const HEADS: [(&str, Worth); 5] = [
     ("COMMAND", Worth::Sentence),
 ];
 
-fn row(user: &User) -> [Cell<'static>; 5] {
+fn row(user: &User) -> [TableCell<'static>; 5] {
     let cells = match user {
         User::Holder { relation, lock } => [
             lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string()),

@@ -2,7 +2,7 @@
 
 use crate::daemon::Daemon;
 use crate::definition;
-use crate::doing::Asks;
+use crate::doing::DaemonVerb;
 use crate::output::{Failure, Paper, print, say, wrapped};
 use clap::Args;
 use pinfold_api::endpoint;
@@ -17,7 +17,7 @@ pub(crate) struct Why {
     session: String,
 }
 
-impl Asks for Why {
+impl DaemonVerb for Why {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let object = daemon.client()?.ask(&endpoint::Show::call(&self.session))?;
         if daemon.global.json {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A worktree for a new session.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct MadeWorktree {
     pub(crate) path: PathBuf,
     /// It existed already.
     pub(crate) found: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Made {
 
 /// Makes a worktree for a branch in the repository around `dir`. A missing branch is created from what is
 /// checked out there; an existing worktree of the branch is used.
-pub(crate) fn make(dir: &Path, branch: &str) -> Result<Made, Failure> {
+pub(crate) fn make(dir: &Path, branch: &str) -> Result<MadeWorktree, Failure> {
     let git = Git(dir);
     let repository = repository(&git, dir)?;
     let is_name = !branch.starts_with('-') && git.holds(&["check-ref-format", "--branch", branch])?;
@@ -42,7 +42,7 @@ pub(crate) fn make(dir: &Path, branch: &str) -> Result<Made, Failure> {
     };
     git.act(&words)?;
     let branch = (!known).then(|| branch.to_owned());
-    Ok(Made { path, found: false, repository, branch })
+    Ok(MadeWorktree { path, found: false, repository, branch })
 }
 
 /// The main worktree, or the repository itself if it is bare.
@@ -56,9 +56,9 @@ fn repository(git: &Git<'_>, dir: &Path) -> Result<PathBuf, Failure> {
     first.map(|listed| listed.path).ok_or_else(|| Failure::new(Kind::Failed, "git lists no worktree"))
 }
 
-fn used(taken: &Listed, path: PathBuf, repository: PathBuf, branch: &str) -> Result<Made, Failure> {
+fn used(taken: &Listed, path: PathBuf, repository: PathBuf, branch: &str) -> Result<MadeWorktree, Failure> {
     if taken.path == path {
-        return Ok(Made { path, found: true, repository, branch: None });
+        return Ok(MadeWorktree { path, found: true, repository, branch: None });
     }
     let message = format!("branch `{branch}` is checked out in {} already", taken.path.display());
     Err(Failure::new(Kind::Exists, message).hint(format!("`--dir {}` runs there", taken.path.display())))
@@ -71,7 +71,7 @@ fn place(repository: &Path, branch: &str) -> PathBuf {
     PathBuf::from(beside).join(branch.replace('/', "-"))
 }
 
-impl Made {
+impl MadeWorktree {
     /// Removes what was made for a session that was not created.
     pub(crate) fn undo(&self) {
         if self.found {

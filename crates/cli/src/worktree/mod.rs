@@ -8,6 +8,6 @@ mod make;
 mod remove;
 mod size;
 
-pub(crate) use make::{Made, make};
+pub(crate) use make::{MadeWorktree, make};
 pub(crate) use remove::remove;
 pub(crate) use size::shown;

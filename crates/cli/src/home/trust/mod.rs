@@ -32,7 +32,7 @@ pub(super) enum Missing {
 }
 
 /// A directory named as a home.
-pub(super) struct Candidate<'a> {
+pub(super) struct HomeCandidate<'a> {
     pub(super) path: &'a Path,
     /// Whether it is the user's default home.
     pub(super) usual: bool,
@@ -41,7 +41,7 @@ pub(super) struct Candidate<'a> {
 }
 
 /// A home that may be used.
-pub(super) struct Settled {
+pub(super) struct SettledHome {
     /// The permission bits it had, if they were too wide and have been tightened.
     pub(super) tightened: Option<u32>,
 }
@@ -49,10 +49,10 @@ pub(super) struct Settled {
 /// Makes sure that a directory is a home of ours and closed to others. Returns `None` if it does not exist
 /// and is not to be made.
 pub(super) fn settle(
-    candidate: &Candidate<'_>,
+    candidate: &HomeCandidate<'_>,
     missing: Missing,
     global: &Global,
-) -> Result<Option<Settled>, Failure> {
+) -> Result<Option<SettledHome>, Failure> {
     let path = candidate.path;
     let unusable = |error: NotPrivate| unusable(path, &error);
     let real = private::way(path).map_err(unusable)?;
@@ -74,7 +74,7 @@ pub(super) fn settle(
         Verdict::Foreign(name) => return Err(foreign(path, &name)),
     }
     let bits = private::check(&dir, &facts, path, Wider::Tighten).map_err(unusable)?;
-    Ok(Some(Settled { tightened: (bits & 0o077 != 0).then_some(bits) }))
+    Ok(Some(SettledHome { tightened: (bits & 0o077 != 0).then_some(bits) }))
 }
 
 fn open(real: &Path, missing: Missing) -> Result<Option<OwnedFd>, NotPrivate> {
@@ -109,7 +109,7 @@ enum Verdict {
 }
 
 struct Looked<'a> {
-    candidate: &'a Candidate<'a>,
+    candidate: &'a HomeCandidate<'a>,
     real: &'a Path,
     dir: BorrowedFd<'a>,
 }

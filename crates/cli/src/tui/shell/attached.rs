@@ -1,7 +1,7 @@
 //! Attaches to a session, and returns to the UI. This runs `pinfold attach` as a process of its own: when
 //! that ends, for whatever reason, it stops being a consumer and the terminal is restored.
 
-use super::terminal::Terminal;
+use super::terminal::UiTerminal;
 use crate::global::Global;
 use crate::signals::Signals;
 use rustix::event::{PollFd, PollFlags};
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 pub(super) fn attach(
     name: &str,
     global: &Global,
-    terminal: &mut Terminal,
+    terminal: &mut UiTerminal,
     signals: &Signals,
     mouse: bool,
 ) -> Result<String, String> {

@@ -1,7 +1,7 @@
 //! Reads the feed in its own thread. When the daemon has gone, it looks for the next one and resumes the feed.
 
-use super::super::effect::Input;
-use super::super::known::{News, read as news};
+use super::super::effect::UiInput;
+use super::super::sessions::{FeedNews, read as news};
 use super::news::Teller;
 use pinfold_api::{Client, endpoint, query};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) fn begin(client: Client, teller: Teller) {
                 },
                 Err(error) => error.to_string(),
             };
-            if teller.tell(Input::Feed(News::Away(why))).is_err() {
+            if teller.tell(UiInput::Feed(FeedNews::Away(why))).is_err() {
                 return;
             }
             std::thread::sleep(LOOK_AGAIN);
@@ -44,19 +44,21 @@ fn read(
             && let Some(news) = news(&kind, data.trim())
         {
             note(&news, since);
-            teller.tell(Input::Feed(news))?;
+            teller.tell(UiInput::Feed(news))?;
         }
     }
     Ok(())
 }
 
 /// Remembers where to resume after a reconnect; a snapshot counts only when it is complete.
-fn note(news: &News, since: &mut Option<String>) {
+fn note(news: &FeedNews, since: &mut Option<String>) {
     match news {
-        News::Snapshot { more: true, .. } => *since = None,
-        News::Snapshot { revision, .. } | News::Changed { revision, .. } | News::Removed { revision, .. } => {
+        FeedNews::Snapshot { more: true, .. } => *since = None,
+        FeedNews::Snapshot { revision, .. }
+        | FeedNews::Changed { revision, .. }
+        | FeedNews::Removed { revision, .. } => {
             *since = Some(revision.clone());
         }
-        News::Live(_) | News::Away(_) => {}
+        FeedNews::Live(_) | FeedNews::Away(_) => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Follows the output of a session. A reader of output is a consumer, so following ends when its page closes.
 
-use super::super::effect::Input;
+use super::super::effect::UiInput;
 use super::news::Teller;
 use pinfold_api::client::Held;
 use pinfold_api::object::LogLine;
@@ -46,14 +46,14 @@ pub(super) fn begin(client: Client, id: String, teller: Teller) -> Followed {
                 for line in lines.map_while(Result::ok) {
                     let Ok(line) = serde_json::from_str::<LogLine>(&line) else { continue };
                     let lines = Ok(line.text.trim_end().split('\n').map(str::to_owned).collect());
-                    if teller.tell(Input::Followed { of: id.clone(), lines }).is_err() {
+                    if teller.tell(UiInput::Followed { of: id.clone(), lines }).is_err() {
                         return;
                     }
                 }
                 "the daemon went away; f follows again".to_owned()
             }
         };
-        _ = teller.tell(Input::Followed { of: id, lines: Err(over) });
+        _ = teller.tell(UiInput::Followed { of: id, lines: Err(over) });
     });
     Followed(state)
 }

@@ -1,9 +1,9 @@
 //! One frame as text, without a terminal: for scripts, pictures and screen readers.
 
-use super::super::effect::{Effect, Input, Request};
+use super::super::effect::{Effect, UiInput, UiRequest};
 use super::super::keymap::Keymap;
-use super::super::known::read;
-use super::super::model::{Link, Model};
+use super::super::model::{ConnectionState, Model};
+use super::super::sessions::read;
 use super::super::update::update;
 use super::super::view::{Theme, text, view};
 use super::{here, work};
@@ -28,16 +28,16 @@ pub(crate) fn frame(daemon: &Daemon, size: (u16, u16)) -> Result<Vec<String>, Fa
         if let Some(event) = line.strip_prefix("event:") {
             event.trim().clone_into(&mut kind);
         } else if let Some(news) = line.strip_prefix("data:").and_then(|data| read(&kind, data.trim())) {
-            effects.extend(update(&mut model, Input::Feed(news), wall_ms()));
+            effects.extend(update(&mut model, UiInput::Feed(news), wall_ms()));
         }
-        if model.link == Link::Up && model.sessions.revision.is_some() {
+        if model.link == ConnectionState::Up && model.sessions.revision.is_some() {
             break;
         }
     }
     for effect in effects {
-        if let Effect::Ask(request @ Request::Detail { .. }) = effect {
+        if let Effect::Ask(request @ UiRequest::Detail { .. }) = effect {
             let answer = work::answer(&client, &daemon.global, request);
-            update(&mut model, Input::Answered(answer), wall_ms());
+            update(&mut model, UiInput::Answered(answer), wall_ms());
         }
     }
     Ok(text(&view(&model, Theme { light: false, rich: false })))

@@ -1,7 +1,7 @@
 //! State that survives a restart of the UI, in the home and readable only by its user: the selection, groups,
 //! pins, and which turns were looked at.
 
-use super::super::model::{Model, Pane, Screen};
+use super::super::model::{Model, Pane, WatchedScreen};
 use super::super::order::Grouping;
 use pinfold_daemon::Home;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(super) fn read(home: &Home, model: &mut Model) {
     model.list.selected = kept["selected"].as_str().map(str::to_owned);
     match kept["pane"].as_str() {
         Some("hidden") => model.pane = Pane::Hidden,
-        Some("screen") => model.pane = Pane::Screen(Screen::default()),
+        Some("screen") => model.pane = Pane::Screen(WatchedScreen::default()),
         _ => {}
     }
 }

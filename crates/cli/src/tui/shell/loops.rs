@@ -1,13 +1,13 @@
 //! The loop: waits for keys, news and signals, calls `update`, performs its effects and paints what has changed.
 
-use super::super::effect::{Effect, Input};
-use super::super::model::{Link, Model};
+use super::super::effect::{Effect, UiInput};
+use super::super::model::{ConnectionState, Model};
 use super::super::paint::{Depth, Painter};
 use super::super::typed::Typing;
 use super::super::update::update;
 use super::super::view::{Theme, view};
-use super::news::{News, Teller};
-use super::terminal::{self, Terminal};
+use super::news::{NewsReceiver, Teller};
+use super::terminal::{self, UiTerminal};
 use super::{attached, follow, kept, watch, work};
 use crate::daemon;
 use crate::global::Global;
@@ -37,7 +37,7 @@ pub(super) struct Shell {
     global: Global,
     tui: TuiSettings,
     teller: Teller,
-    terminal: Terminal,
+    terminal: UiTerminal,
     painter: Painter,
     theme: Theme,
     painted: Instant,
@@ -45,7 +45,7 @@ pub(super) struct Shell {
     dirty: bool,
     /// The user was called and has not looked yet.
     called: bool,
-    watched: Option<watch::Watched>,
+    watched: Option<watch::TerminalWatch>,
     followed: Option<follow::Followed>,
 }
 
@@ -62,7 +62,7 @@ impl Shell {
         global: Global,
         tui: TuiSettings,
         teller: Teller,
-        terminal: Terminal,
+        terminal: UiTerminal,
         (depth, theme): (Depth, Theme),
     ) -> Shell {
         let (painter, painted) = (Painter::new(depth), Instant::now());
@@ -84,7 +84,12 @@ impl Shell {
     }
 
     /// Runs until the user leaves.
-    pub(super) fn run(mut self, model: &mut Model, signals: &Signals, news: &News) -> Result<(), Failure> {
+    pub(super) fn run(
+        mut self,
+        model: &mut Model,
+        signals: &Signals,
+        news: &NewsReceiver,
+    ) -> Result<(), Failure> {
         let mut typing = Typing::default();
         model.now = wall_ms();
         self.paint(model);
@@ -97,19 +102,19 @@ impl Shell {
             }
             if signals.resized() {
                 let (columns, rows) = terminal::size();
-                inputs.push(Input::Resized(columns, rows));
+                inputs.push(UiInput::Resized(columns, rows));
             }
             match keys(&mut typing, came) {
-                Some(typed) => inputs.extend(typed.into_iter().map(Input::Typed)),
+                Some(typed) => inputs.extend(typed.into_iter().map(UiInput::Typed)),
                 None => return Ok(()),
             }
             urgent |= !inputs.is_empty();
             if came == Came::Nothing && inputs.is_empty() {
-                inputs.push(Input::Tick);
+                inputs.push(UiInput::Tick);
             }
             inputs.extend(news.take());
             for input in inputs {
-                urgent |= !matches!(input, Input::Feed(_) | Input::Tick);
+                urgent |= !matches!(input, UiInput::Feed(_) | UiInput::Tick);
                 if self.take(model, input, signals) == Goes::Over {
                     return Ok(());
                 }
@@ -121,7 +126,7 @@ impl Shell {
         }
     }
 
-    fn take(&mut self, model: &mut Model, input: Input, signals: &Signals) -> Goes {
+    fn take(&mut self, model: &mut Model, input: UiInput, signals: &Signals) -> Goes {
         let mut effects = update(model, input, wall_ms());
         while !effects.is_empty() {
             let mut further = Vec::new();
@@ -145,8 +150,8 @@ impl Shell {
                 let said = attached::attach(&name, &self.global, &mut self.terminal, signals, model.mouse);
                 self.painter.forget();
                 let (columns, rows) = terminal::size();
-                let mut effects = update(model, Input::Resized(columns, rows), wall_ms());
-                effects.extend(update(model, Input::Back(said), wall_ms()));
+                let mut effects = update(model, UiInput::Resized(columns, rows), wall_ms());
+                effects.extend(update(model, UiInput::Back(said), wall_ms()));
                 return effects;
             }
             Effect::Ask(request) => {
@@ -189,7 +194,7 @@ impl Shell {
     }
 
     /// Waits until something arrives, or until something shown is due to change.
-    fn wait(&self, model: &Model, typing: &Typing, signals: &Signals, news: &News) -> Came {
+    fn wait(&self, model: &Model, typing: &Typing, signals: &Signals, news: &NewsReceiver) -> Came {
         let stdin = rustix::stdio::stdin();
         let mut fds = [
             PollFd::new(&stdin, PollFlags::IN),
@@ -227,7 +232,7 @@ fn ages(model: &Model) -> bool {
     let lives = |state: &State| {
         !matches!(state, State::Idle | State::Stopped | State::Failed | State::Archived | State::Damaged)
     };
-    matches!(model.link, Link::Away { .. })
+    matches!(model.link, ConnectionState::Away { .. })
         || model.sessions.all.values().any(|known| lives(&known.told.session.state))
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn open(daemon: &Daemon) -> Result<(), Failure> {
     feed::begin(daemon::at(&home), sender.clone());
     let looks = (depth(tui.colors), theme(&tui));
     let terminal =
-        terminal::Terminal::enter(tui.mouse).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+        terminal::UiTerminal::enter(tui.mouse).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let shell = loops::Shell::new(home, daemon.global.clone(), tui, sender, terminal, looks);
     shell.run(&mut model, &signals, &news)
 }

@@ -27,18 +27,18 @@ pub(super) fn size() -> (u16, u16) {
 }
 
 /// The terminal while the UI uses it.
-pub(super) struct Terminal {
+pub(super) struct UiTerminal {
     before: Termios,
     inside: bool,
 }
 
-impl Terminal {
+impl UiTerminal {
     /// Sets the terminal up for the UI.
-    pub(super) fn enter(mouse: bool) -> rustix::io::Result<Terminal> {
+    pub(super) fn enter(mouse: bool) -> rustix::io::Result<UiTerminal> {
         let before = tcgetattr(rustix::stdio::stdin())?;
         *BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(before.clone());
         restore_on_panic();
-        let mut terminal = Terminal { before, inside: false };
+        let mut terminal = UiTerminal { before, inside: false };
         terminal.resume(mouse)?;
         Ok(terminal)
     }
@@ -69,7 +69,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for UiTerminal {
     fn drop(&mut self) {
         self.leave();
     }

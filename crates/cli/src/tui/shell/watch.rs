@@ -3,7 +3,7 @@
 //! It takes one of the shim's viewer seats and gives it back when the pane closes. It types nothing, and does
 //! not change the terminal's size.
 
-use super::super::effect::{Input, Watch};
+use super::super::effect::{UiInput, WatchTarget};
 use super::news::Teller;
 use pinfold_api::{Client, endpoint};
 use pinfold_core::RunNumber;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PACE: Duration = Duration::from_millis(33);
 
 /// A terminal being watched, until this is dropped.
-pub(super) struct Watched(Arc<Mutex<State>>);
+pub(super) struct TerminalWatch(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -29,7 +29,7 @@ struct State {
     stream: Option<UnixStream>,
 }
 
-impl Drop for Watched {
+impl Drop for TerminalWatch {
     fn drop(&mut self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.over = true;
@@ -40,20 +40,20 @@ impl Drop for Watched {
 }
 
 /// Starts watching.
-pub(super) fn begin(client: Client, watch: Watch, teller: Teller) -> Watched {
+pub(super) fn begin(client: Client, watch: WatchTarget, teller: Teller) -> TerminalWatch {
     let state = Arc::new(Mutex::new(State::default()));
     let own = Arc::clone(&state);
     std::thread::spawn(move || {
         let why = look(&client, &watch, &teller, &own);
         if !own.lock().unwrap_or_else(PoisonError::into_inner).over {
-            _ = teller.tell(Input::Screen { of: watch.id, shown: Err(why) });
+            _ = teller.tell(UiInput::Screen { of: watch.id, shown: Err(why) });
         }
     });
-    Watched(state)
+    TerminalWatch(state)
 }
 
 /// Shows the terminal until it ends; returns why it can no longer be seen.
-fn look(client: &Client, watch: &Watch, teller: &Teller, state: &Mutex<State>) -> String {
+fn look(client: &Client, watch: &WatchTarget, teller: &Teller, state: &Mutex<State>) -> String {
     let place = match client.ask(&endpoint::Screen::call(&watch.id)) {
         Ok(place) => place,
         Err(error) => return error.to_string(),
@@ -77,7 +77,7 @@ fn look(client: &Client, watch: &Watch, teller: &Teller, state: &Mutex<State>) -
         state.stream = Some(held);
     }
     mirror(stream, decoder, size, |shown| {
-        teller.tell(Input::Screen { of: watch.id.clone(), shown: Ok(shown) })
+        teller.tell(UiInput::Screen { of: watch.id.clone(), shown: Ok(shown) })
     })
 }
 

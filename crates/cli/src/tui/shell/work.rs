@@ -1,7 +1,7 @@
 //! Runs each request in its own thread: the loop never waits for the daemon.
 
-use super::super::effect::{Answer, Input, Request};
-use super::super::model::Gathered;
+use super::super::effect::{UiInput, UiReply, UiRequest};
+use super::super::model::SessionDetails;
 use super::news::Teller;
 use crate::definition;
 use crate::global::Global;
@@ -21,82 +21,84 @@ const HITS: usize = 200;
 const CANDIDATES: usize = 50;
 
 /// Runs a request in a thread and sends the loop its result.
-pub(super) fn begin(client: Client, global: Global, request: Request, teller: Teller) {
+pub(super) fn begin(client: Client, global: Global, request: UiRequest, teller: Teller) {
     std::thread::spawn(move || {
         let answer = answer(&client, &global, request);
-        _ = teller.tell(Input::Answered(answer));
+        _ = teller.tell(UiInput::Answered(answer));
     });
 }
 
 /// The result of a request.
-pub(super) fn answer(client: &Client, global: &Global, request: Request) -> Answer {
+pub(super) fn answer(client: &Client, global: &Global, request: UiRequest) -> UiReply {
     match request {
-        Request::Detail { id } => {
+        UiRequest::Detail { id } => {
             let gathered = gathered(client, &id).map(Box::new).map_err(|error| said(&error));
-            Answer::Detail { id, gathered }
+            UiReply::Detail { id, gathered }
         }
-        Request::Search { text } => {
+        UiRequest::Search { text } => {
             let which = query::Search { text: text.clone(), limit: Some(HITS), session: None };
             let hits = client.ask(&endpoint::Search::call(&which)).map_err(|error| said(&error));
-            Answer::Found { text, hits }
+            UiReply::Found { text, hits }
         }
-        Request::Send { id, name, text } => send(client, id, &name, text),
-        Request::New(request) => Answer::Made(made(client, global, *request)),
-        Request::Purge { dry } => {
+        UiRequest::Send { id, name, text } => send(client, id, &name, text),
+        UiRequest::New(request) => UiReply::Made(made(client, global, *request)),
+        UiRequest::Purge { dry } => {
             let wish = Purge { dry_run: dry, ..Purge::default() };
-            Answer::Purged {
+            UiReply::Purged {
                 dry,
                 purged: client.ask(&endpoint::Purge::call(&wish)).map_err(|error| said(&error)),
             }
         }
-        Request::Locks => {
+        UiRequest::Locks => {
             let locks = client.ask(&endpoint::Locks::call(&query::Locks::default()));
-            Answer::Locks(locks.map_err(|error| said(&error)))
+            UiReply::Locks(locks.map_err(|error| said(&error)))
         }
-        Request::Complete { path } => Answer::Completed { found: completed(&path), path },
-        Request::Archive { id, name } => match client.ask(&endpoint::Archive::call(&id)) {
-            Ok(_) => Answer::Archived { id, name },
-            Err(error) => Answer::Failed(said(&error)),
+        UiRequest::Complete { path } => UiReply::Completed { found: completed(&path), path },
+        UiRequest::Archive { id, name } => match client.ask(&endpoint::Archive::call(&id)) {
+            Ok(_) => UiReply::Archived { id, name },
+            Err(error) => UiReply::Failed(said(&error)),
         },
-        Request::Answer { .. }
-        | Request::Interrupt { .. }
-        | Request::Start { .. }
-        | Request::Stop { .. }
-        | Request::Restart { .. }
-        | Request::Restore { .. }
-        | Request::Tags { .. } => steered(client, request),
+        UiRequest::Answer { .. }
+        | UiRequest::Interrupt { .. }
+        | UiRequest::Start { .. }
+        | UiRequest::Stop { .. }
+        | UiRequest::Restart { .. }
+        | UiRequest::Restore { .. }
+        | UiRequest::Tags { .. } => steered(client, request),
     }
 }
 
 /// Carries out a request that steers a session; the answer says what became of it.
-fn steered(client: &Client, request: Request) -> Answer {
+fn steered(client: &Client, request: UiRequest) -> UiReply {
     let (done, name, what) = match request {
-        Request::Answer { id, name, permission } => {
+        UiRequest::Answer { id, name, permission } => {
             (client.ask(&endpoint::AnswerPermission::call(&id, &permission)), name, "answered")
         }
-        Request::Interrupt { id, name } => (client.ask(&endpoint::Interrupt::call(&id)), name, "interrupted"),
-        Request::Start { id, name } => (client.ask(&endpoint::Start::call(&id)), name, "started"),
-        Request::Stop { id, name } => {
+        UiRequest::Interrupt { id, name } => {
+            (client.ask(&endpoint::Interrupt::call(&id)), name, "interrupted")
+        }
+        UiRequest::Start { id, name } => (client.ask(&endpoint::Start::call(&id)), name, "started"),
+        UiRequest::Stop { id, name } => {
             (client.ask(&endpoint::Stop::call(&id, &Stop::default())), name, "stopped")
         }
-        Request::Restart { id, name } => (client.ask(&endpoint::Restart::call(&id)), name, "restarted"),
-        Request::Restore { id, name } => (client.ask(&endpoint::Restore::call(&id)), name, "brought back"),
-        Request::Tags { id, name, tags } => {
+        UiRequest::Restart { id, name } => (client.ask(&endpoint::Restart::call(&id)), name, "restarted"),
+        UiRequest::Restore { id, name } => (client.ask(&endpoint::Restore::call(&id)), name, "brought back"),
+        UiRequest::Tags { id, name, tags } => {
             let change = NewSession { tags: Some(tags), ..NewSession::default() };
             (client.ask(&endpoint::Set::call(&id, &change)), name, "tagged")
         }
-        Request::Detail { .. }
-        | Request::Search { .. }
-        | Request::Send { .. }
-        | Request::New(_)
-        | Request::Purge { .. }
-        | Request::Locks
-        | Request::Complete { .. }
-        | Request::Archive { .. } => return Answer::Done(String::new()),
+        UiRequest::Detail { .. }
+        | UiRequest::Search { .. }
+        | UiRequest::Send { .. }
+        | UiRequest::New(_)
+        | UiRequest::Purge { .. }
+        | UiRequest::Locks
+        | UiRequest::Complete { .. }
+        | UiRequest::Archive { .. } => return UiReply::Done(String::new()),
     };
     match done {
-        Ok(_) => Answer::Done(format!("{what} `{name}`")),
-        Err(error) => Answer::Failed(said(&error)),
+        Ok(_) => UiReply::Done(format!("{what} `{name}`")),
+        Err(error) => UiReply::Failed(said(&error)),
     }
 }
 
@@ -115,15 +117,15 @@ fn said(error: &ClientError) -> String {
     }
 }
 
-fn send(client: &Client, id: String, name: &str, text: String) -> Answer {
+fn send(client: &Client, id: String, name: &str, text: String) -> UiReply {
     let message = NewMessage { text, key: None, files: Vec::new() };
     match client.ask(&endpoint::Send::call(&id, &query::Patience::default(), &message)) {
-        Ok(sent) => Answer::Sent { id, said: sent.note.unwrap_or_else(|| format!("sent to `{name}`")) },
-        Err(error) => Answer::Failed(format!("{}; the message is kept here", said(&error))),
+        Ok(sent) => UiReply::Sent { id, said: sent.note.unwrap_or_else(|| format!("sent to `{name}`")) },
+        Err(error) => UiReply::Failed(format!("{}; the message is kept here", said(&error))),
     }
 }
 
-fn gathered(client: &Client, id: &str) -> Result<Gathered, ClientError> {
+fn gathered(client: &Client, id: &str) -> Result<SessionDetails, ClientError> {
     let session: Session = client.ask(&endpoint::Show::call(id))?;
     let last = query::Messages { last: Some(MESSAGES), ..query::Messages::default() };
     let messages = client.ask(&endpoint::Messages::call(id, &last))?;
@@ -138,7 +140,7 @@ fn gathered(client: &Client, id: &str) -> Result<Gathered, ClientError> {
     let which = query::Logs { n: Some(LINES), ..query::Logs::default() };
     let lines = client.lines(&endpoint::Logs::call(id, &which))?;
     let log = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<LogLine>(&line).ok());
-    Ok(Gathered { session, messages, events, log: log.collect() })
+    Ok(SessionDetails { session, messages, events, log: log.collect() })
 }
 
 /// Creates a session as `new` does, with what it takes from the caller.

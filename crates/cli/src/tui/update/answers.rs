@@ -1,43 +1,43 @@
 //! Handles the results of requests.
 
-use super::super::effect::{Answer, Effect, Request};
-use super::super::model::{Model, Note, Overlay, Pane};
+use super::super::effect::{Effect, UiReply, UiRequest};
+use super::super::model::{Model, Overlay, Pane, StatusNote};
 use pinfold_api::object::{Hit, Purged};
 use pinfold_api::word::TextKind;
 
 /// Handles an answer.
-pub(super) fn take(model: &mut Model, answer: Answer, effects: &mut Vec<Effect>) {
+pub(super) fn take(model: &mut Model, answer: UiReply, effects: &mut Vec<Effect>) {
     match answer {
-        Answer::Done(said) => model.note = Note::good(said),
-        Answer::Failed(why) => model.note = Note::bad(why),
-        Answer::Sent { id, said } => {
+        UiReply::Done(said) => model.note = StatusNote::good(said),
+        UiReply::Failed(why) => model.note = StatusNote::bad(why),
+        UiReply::Sent { id, said } => {
             model.drafts.remove(&id);
-            model.note = Note::good(said);
+            model.note = StatusNote::good(said);
         }
-        Answer::Archived { id, name } => {
-            let undo = model.keymap.word(super::Place::List, super::Act::Undo);
-            model.note = Note::good(format!("archived `{name}`; {undo} brings it back"));
+        UiReply::Archived { id, name } => {
+            let undo = model.keymap.word(super::KeyContext::List, super::KeyAction::Undo);
+            model.note = StatusNote::good(format!("archived `{name}`; {undo} brings it back"));
             model.archived.push((id, name));
         }
-        Answer::Detail { id, gathered } => {
+        UiReply::Detail { id, gathered } => {
             let Pane::Detail(detail) = &mut model.pane else { return };
             detail.waiting = false;
             if detail.of.as_deref() == Some(&id) {
                 match gathered {
                     Ok(gathered) => detail.gathered = Some(*gathered),
-                    Err(why) => model.note = Note::bad(why),
+                    Err(why) => model.note = StatusNote::bad(why),
                 }
             }
         }
-        Answer::Found { text, hits } => found(model, &text, hits, effects),
-        Answer::Made(made) => self::made(model, made),
-        Answer::Purged { dry, purged } => self::purged(model, dry, purged),
-        Answer::Locks(found) => match (&mut model.overlay, found) {
+        UiReply::Found { text, hits } => found(model, &text, hits, effects),
+        UiReply::Made(made) => self::made(model, made),
+        UiReply::Purged { dry, purged } => self::purged(model, dry, purged),
+        UiReply::Locks(found) => match (&mut model.overlay, found) {
             (Some(Overlay::Locks { locks, .. }), Ok(found)) => *locks = Some(found),
-            (_, Err(why)) => model.note = Note::bad(why),
+            (_, Err(why)) => model.note = StatusNote::bad(why),
             (_, Ok(_)) => {}
         },
-        Answer::Completed { path, found } => completed(model, &path, found),
+        UiReply::Completed { path, found } => completed(model, &path, found),
     }
 }
 
@@ -46,7 +46,7 @@ fn found(model: &mut Model, text: &str, hits: Result<Vec<Hit>, String>, effects:
     let Some(search) = &mut model.list.search else { return };
     search.waiting = false;
     match hits {
-        Err(why) => model.note = Note::bad(why),
+        Err(why) => model.note = StatusNote::bad(why),
         Ok(hits) if search.field.text() == text => {
             search.found.clear();
             for hit in hits {
@@ -77,7 +77,7 @@ pub(super) fn ask_search(model: &mut Model, effects: &mut Vec<Effect>) {
     search.asked = Some(text.clone());
     if !text.is_empty() {
         search.waiting = true;
-        effects.push(Effect::Ask(Request::Search { text }));
+        effects.push(Effect::Ask(UiRequest::Search { text }));
     }
 }
 
@@ -85,7 +85,7 @@ fn made(model: &mut Model, made: Result<(String, String), String>) {
     match made {
         Ok((id, name)) => {
             model.overlay = None;
-            model.note = Note::good(format!("made `{name}`"));
+            model.note = StatusNote::good(format!("made `{name}`"));
             model.list.selected = Some(id);
             // If the list does not have it yet, it is selected when the feed tells of it.
             model.arrange_for_new();
@@ -95,7 +95,7 @@ fn made(model: &mut Model, made: Result<(String, String), String>) {
                 form.waiting = false;
                 form.problem = Some(why);
             } else {
-                model.note = Note::bad(why);
+                model.note = StatusNote::bad(why);
             }
         }
     }
@@ -109,12 +109,15 @@ fn purged(model: &mut Model, dry: bool, purged: Result<Purged, String>) {
             }
         }
         (false, Ok(done)) => {
-            model.note =
-                Note::good(format!("archived {}, left {} alone", done.archived.len(), done.skipped.len()));
+            model.note = StatusNote::good(format!(
+                "archived {}, left {} alone",
+                done.archived.len(),
+                done.skipped.len()
+            ));
         }
         (_, Err(why)) => {
             model.overlay = None;
-            model.note = Note::bad(why);
+            model.note = StatusNote::bad(why);
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Handles keys where text is typed. A paste goes into the field, and nowhere else.
 
-use super::super::effect::{Effect, Request};
+use super::super::effect::{Effect, UiRequest};
 use super::super::form::Field;
-use super::super::key::{Code, Key};
-use super::super::keymap::Act;
-use super::super::model::{Model, Note, Overlay};
+use super::super::key::{Code, KeyPress};
+use super::super::keymap::KeyAction;
+use super::super::model::{Model, Overlay, StatusNote};
 use super::super::palette;
 use super::{answers, list, sending};
 
 /// Handles a key in the current field.
-pub(super) fn key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+pub(super) fn key(model: &mut Model, act: Option<KeyAction>, key: KeyPress, effects: &mut Vec<Effect>) {
     match &mut model.overlay {
         None => search(model, act, key, effects),
         Some(Overlay::Palette { .. }) => palette_key(model, act, key, effects),
@@ -50,16 +50,16 @@ pub(super) fn paste(model: &mut Model, text: &str, effects: &mut Vec<Effect>) {
 }
 
 fn dropped(model: &mut Model) {
-    model.note = Note::bad("what was pasted is not keys; open a field for it first");
+    model.note = StatusNote::bad("what was pasted is not keys; open a field for it first");
 }
 
-fn search(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+fn search(model: &mut Model, act: Option<KeyAction>, key: KeyPress, effects: &mut Vec<Effect>) {
     let Some(search) = &mut model.list.search else { return };
     match act {
-        Some(Act::Close) => model.list.search = None,
-        Some(Act::Accept) => search.typing = false,
-        Some(Act::FieldNext) => return list::key(model, Some(Act::Down), effects),
-        Some(Act::FieldBack) => return list::key(model, Some(Act::Up), effects),
+        Some(KeyAction::Close) => model.list.search = None,
+        Some(KeyAction::Accept) => search.typing = false,
+        Some(KeyAction::FieldNext) => return list::key(model, Some(KeyAction::Down), effects),
+        Some(KeyAction::FieldBack) => return list::key(model, Some(KeyAction::Up), effects),
         _ => {
             search.field.key(key);
             answers::ask_search(model, effects);
@@ -70,14 +70,14 @@ fn search(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effec
     model.arrange();
 }
 
-fn palette_key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+fn palette_key(model: &mut Model, act: Option<KeyAction>, key: KeyPress, effects: &mut Vec<Effect>) {
     let Some(Overlay::Palette { field, at }) = &mut model.overlay else { return };
     let found = palette::found(field.text());
     match act {
-        Some(Act::Close) => model.overlay = None,
-        Some(Act::FieldNext) => *at = (*at + 1).min(found.len().saturating_sub(1)),
-        Some(Act::FieldBack) => *at = at.saturating_sub(1),
-        Some(Act::Accept) => {
+        Some(KeyAction::Close) => model.overlay = None,
+        Some(KeyAction::FieldNext) => *at = (*at + 1).min(found.len().saturating_sub(1)),
+        Some(KeyAction::FieldBack) => *at = at.saturating_sub(1),
+        Some(KeyAction::Accept) => {
             if let Some(row) = found.get(*at) {
                 list::from_palette(model, row.act, effects);
             }
@@ -89,48 +89,48 @@ fn palette_key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<
     }
 }
 
-fn tags(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+fn tags(model: &mut Model, act: Option<KeyAction>, key: KeyPress, effects: &mut Vec<Effect>) {
     let Some(Overlay::Tags { of, field }) = &mut model.overlay else { return };
     match act {
-        Some(Act::Close) => model.overlay = None,
-        Some(Act::Accept) => {
+        Some(KeyAction::Close) => model.overlay = None,
+        Some(KeyAction::Accept) => {
             let tags =
                 field.text().split([' ', ',']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
             let (id, of) = (of.clone(), of.clone());
             let name = model.name(&of).to_owned();
             model.overlay = None;
-            effects.push(Effect::Ask(Request::Tags { id, name, tags }));
+            effects.push(Effect::Ask(UiRequest::Tags { id, name, tags }));
         }
         _ => _ = field.key(key),
     }
 }
 
-fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+fn form(model: &mut Model, act: Option<KeyAction>, key: KeyPress, effects: &mut Vec<Effect>) {
     let Some(Overlay::New(form)) = &mut model.overlay else { return };
     let typed = form.dir.text().to_owned();
     match (act, form.field()) {
-        (Some(Act::Close), _) => model.overlay = None,
-        (Some(Act::Accept), _) if form.waiting => {}
-        (Some(Act::Accept), _) => match form.request() {
+        (Some(KeyAction::Close), _) => model.overlay = None,
+        (Some(KeyAction::Accept), _) if form.waiting => {}
+        (Some(KeyAction::Accept), _) => match form.request() {
             Ok(request) => {
                 form.waiting = true;
                 form.problem = None;
-                effects.push(Effect::Ask(Request::New(Box::new(request))));
+                effects.push(Effect::Ask(UiRequest::New(Box::new(request))));
             }
             Err(problem) => form.problem = Some(problem),
         },
         // Tab completes a directory first; when there is nothing more to complete, it goes to the next field.
-        (Some(Act::FieldNext), Field::Directory)
+        (Some(KeyAction::FieldNext), Field::Directory)
             if key.code == Code::Tab && !form.candidates.contains(&typed) =>
         {
             if is_settled(&typed) {
                 form.go(1);
             } else {
-                effects.push(Effect::Ask(Request::Complete { path: typed }));
+                effects.push(Effect::Ask(UiRequest::Complete { path: typed }));
             }
         }
-        (Some(Act::FieldNext), _) => form.go(1),
-        (Some(Act::FieldBack), _) => form.go(-1),
+        (Some(KeyAction::FieldNext), _) => form.go(1),
+        (Some(KeyAction::FieldBack), _) => form.go(-1),
         (_, Field::Agent | Field::Mode) => {
             if key.code == Code::Left {
                 form.choose(-1);

@@ -8,30 +8,30 @@ mod pages;
 mod pane;
 mod sending;
 
-use super::effect::{Effect, Input};
-use super::keymap::{Act, Place};
-use super::model::{Model, Note, Overlay, Pane};
+use super::effect::{Effect, UiInput};
+use super::keymap::{KeyAction, KeyContext};
+use super::model::{Model, Overlay, Pane, StatusNote};
 use super::typed::{Click, Mouse, Typed};
 
 /// Handles one input, at this time of the wall clock.
-pub(crate) fn update(model: &mut Model, input: Input, now: u64) -> Vec<Effect> {
+pub(crate) fn update(model: &mut Model, input: UiInput, now: u64) -> Vec<Effect> {
     model.now = now;
     let mut effects = Vec::new();
     match input {
-        Input::Typed(typed) => take_typed(model, typed, &mut effects),
-        Input::Resized(columns, rows) => {
+        UiInput::Typed(typed) => take_typed(model, typed, &mut effects),
+        UiInput::Resized(columns, rows) => {
             model.size = (columns, rows);
             let at = model.list.at;
             model.select(at);
             pane::look_again(model, &mut effects);
         }
-        Input::Feed(told) => news::take(model, told, &mut effects),
-        Input::Answered(answer) => answers::take(model, answer, &mut effects),
-        Input::Screen { of, shown } => pane::screen(model, &of, shown),
-        Input::Followed { of, lines } => pages::followed(model, &of, lines),
-        Input::Back(Ok(said)) => model.note = Note::good(said),
-        Input::Back(Err(said)) => model.note = Note::bad(said),
-        Input::Tick => {}
+        UiInput::Feed(told) => news::take(model, told, &mut effects),
+        UiInput::Answered(answer) => answers::take(model, answer, &mut effects),
+        UiInput::Screen { of, shown } => pane::screen(model, &of, shown),
+        UiInput::Followed { of, lines } => pages::followed(model, &of, lines),
+        UiInput::Back(Ok(said)) => model.note = StatusNote::good(said),
+        UiInput::Back(Err(said)) => model.note = StatusNote::bad(said),
+        UiInput::Tick => {}
     }
     pane::follow_selection(model, &mut effects);
     effects
@@ -44,10 +44,10 @@ fn take_typed(model: &mut Model, typed: Typed, effects: &mut Vec<Effect>) {
             let place = model.place();
             let act = model.keymap.act(place, key);
             match place {
-                Place::List => list::key(model, act, effects),
-                Place::Field => fields::key(model, act, key, effects),
-                Place::Page => pages::key(model, act, effects),
-                Place::Request => sending::request_key(model, act, effects),
+                KeyContext::List => list::key(model, act, effects),
+                KeyContext::Field => fields::key(model, act, key, effects),
+                KeyContext::Page => pages::key(model, act, effects),
+                KeyContext::Request => sending::request_key(model, act, effects),
             }
         }
         Typed::Paste(text) => fields::paste(model, &text, effects),
@@ -67,15 +67,15 @@ fn clicked(model: &mut Model, mouse: Mouse, effects: &mut Vec<Effect>) {
         return;
     }
     let act = match mouse.what {
-        Click::Up => Act::Up,
-        Click::Down => Act::Down,
+        Click::Up => KeyAction::Up,
+        Click::Down => KeyAction::Down,
         Click::Left => return pointed(model, mouse),
     };
     match &model.overlay {
-        Some(_) if model.place() == Place::Page => pages::key(model, Some(act), effects),
+        Some(_) if model.place() == KeyContext::Page => pages::key(model, Some(act), effects),
         Some(_) => {}
         None if is_in_pane(model, mouse) => {
-            let by = if act == Act::Up { Act::PaneUp } else { Act::PaneDown };
+            let by = if act == KeyAction::Up { KeyAction::PaneUp } else { KeyAction::PaneDown };
             list::key(model, Some(by), effects);
         }
         None => list::key(model, Some(act), effects),

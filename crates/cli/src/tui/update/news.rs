@@ -1,24 +1,24 @@
 //! Handles news of the feed: updates the sessions, and calls for attention when one begins to wait or fails.
 
 use super::super::effect::Effect;
-use super::super::known::{Became, Known, News};
-use super::super::model::{Link, Model, Pane};
-use super::super::need::{Need, turns};
+use super::super::model::{ConnectionState, Model, Pane};
+use super::super::need::{PersonNeed, turns};
+use super::super::sessions::{FeedNews, KnownSession, SessionsChange};
 
 /// Handles a piece of news.
-pub(super) fn take(model: &mut Model, news: News, effects: &mut Vec<Effect>) {
-    if let News::Away(why) = &news {
-        if !matches!(model.link, Link::Away { .. }) {
-            model.link = Link::Away { since: model.now, why: why.clone() };
+pub(super) fn take(model: &mut Model, news: FeedNews, effects: &mut Vec<Effect>) {
+    if let FeedNews::Away(why) = &news {
+        if !matches!(model.link, ConnectionState::Away { .. }) {
+            model.link = ConnectionState::Away { since: model.now, why: why.clone() };
         }
     } else {
-        model.link = Link::Up;
+        model.link = ConnectionState::Up;
     }
     model.sessions.now = model.now;
     match model.sessions.take(news) {
-        Became::Nothing => return,
-        Became::Whole => whole(model),
-        Became::One { id, before } => one(model, &id, before.as_deref(), effects),
+        SessionsChange::Nothing => return,
+        SessionsChange::Whole => whole(model),
+        SessionsChange::One { id, before } => one(model, &id, before.as_deref(), effects),
     }
     model.arrange();
 }
@@ -33,7 +33,7 @@ fn whole(model: &mut Model) {
     refresh(model, None);
 }
 
-fn one(model: &mut Model, id: &str, before: Option<&Known>, effects: &mut Vec<Effect>) {
+fn one(model: &mut Model, id: &str, before: Option<&KnownSession>, effects: &mut Vec<Effect>) {
     refresh(model, Some(id));
     let Some(known) = model.sessions.get(id) else { return };
     if let Pane::Screen(screen) = &mut model.pane
@@ -44,14 +44,14 @@ fn one(model: &mut Model, id: &str, before: Option<&Known>, effects: &mut Vec<Ef
         screen.of = None;
     }
     let looked = model.list.wanted.looked.get(id).copied();
-    let need = Need::of(known, looked);
-    let was = before.map(|before| Need::of(before, looked));
-    let begins = was.is_some_and(|was| was != need) && matches!(need, Need::Asks | Need::Failed);
+    let need = PersonNeed::of(known, looked);
+    let was = before.map(|before| PersonNeed::of(before, looked));
+    let begins = was.is_some_and(|was| was != need) && matches!(need, PersonNeed::Asks | PersonNeed::Failed);
     if begins && !model.focused {
         let session = &known.told.session;
         let what = match (&session.request, need) {
             (Some(request), _) => format!("asks: {}", request.title),
-            (None, Need::Failed) => "has failed".to_owned(),
+            (None, PersonNeed::Failed) => "has failed".to_owned(),
             (None, _) => "waits for you".to_owned(),
         };
         effects.push(Effect::Call(format!("{} {what}", session.name)));

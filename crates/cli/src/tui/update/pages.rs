@@ -1,7 +1,7 @@
 //! Handles keys on pages that are read and at yes-or-no questions.
 
-use super::super::effect::{Effect, Request};
-use super::super::keymap::Act;
+use super::super::effect::{Effect, UiRequest};
+use super::super::keymap::KeyAction;
 use super::super::model::{Model, Overlay};
 use super::list;
 
@@ -9,15 +9,15 @@ use super::list;
 const KEPT: usize = 5000;
 
 /// Handles a key on a page.
-pub(super) fn key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>) {
+pub(super) fn key(model: &mut Model, act: Option<KeyAction>, effects: &mut Vec<Effect>) {
     let page = usize::from(model.size.1.saturating_sub(6)).max(1);
     let by = match act {
-        Some(Act::Close) => return close(model, effects),
-        Some(Act::Accept) => return accept(model, effects),
-        Some(Act::Down) => 1,
-        Some(Act::Up) => -1,
-        Some(Act::PageDown) => isize::try_from(page).unwrap_or(1),
-        Some(Act::PageUp) => -isize::try_from(page).unwrap_or(1),
+        Some(KeyAction::Close) => return close(model, effects),
+        Some(KeyAction::Accept) => return accept(model, effects),
+        Some(KeyAction::Down) => 1,
+        Some(KeyAction::Up) => -1,
+        Some(KeyAction::PageDown) => isize::try_from(page).unwrap_or(1),
+        Some(KeyAction::PageUp) => -isize::try_from(page).unwrap_or(1),
         _ => return,
     };
     match &mut model.overlay {
@@ -46,7 +46,7 @@ fn accept(model: &mut Model, effects: &mut Vec<Effect>) {
         }
         Some(Overlay::Purge { preview: Some(preview), .. }) => {
             if !preview.archived.is_empty() {
-                effects.push(Effect::Ask(Request::Purge { dry: false }));
+                effects.push(Effect::Ask(UiRequest::Purge { dry: false }));
             }
             model.overlay = None;
         }

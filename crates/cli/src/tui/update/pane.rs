@@ -1,25 +1,25 @@
 //! Handles the pane beside the list: it follows the selection, and requests what it shows.
 
-use super::super::effect::{Effect, Request, Watch};
-use super::super::keymap::Act;
-use super::super::model::{Detail, Model, Pane, Screen};
+use super::super::effect::{Effect, UiRequest, WatchTarget};
+use super::super::keymap::KeyAction;
+use super::super::model::{Detail, Model, Pane, WatchedScreen};
 use super::super::need::turns;
 use pinfold_terminal::Looks;
 
 /// Handles a key of the pane.
-pub(super) fn key(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
-    if let (Pane::Detail(detail), Act::PaneDown | Act::PaneUp) = (&mut model.pane, act) {
-        let down = act == Act::PaneDown;
+pub(super) fn key(model: &mut Model, act: KeyAction, effects: &mut Vec<Effect>) {
+    if let (Pane::Detail(detail), KeyAction::PaneDown | KeyAction::PaneUp) = (&mut model.pane, act) {
+        let down = act == KeyAction::PaneDown;
         detail.top = if down { detail.top + 5 } else { detail.top.saturating_sub(5) };
         return;
     }
     let watched = matches!(&model.pane, Pane::Screen(screen) if screen.of.is_some());
     model.pane = match (act, &model.pane) {
-        (Act::Pane, Pane::Hidden | Pane::Screen(_)) | (Act::Screen, Pane::Screen(_)) => {
+        (KeyAction::Pane, Pane::Hidden | Pane::Screen(_)) | (KeyAction::Screen, Pane::Screen(_)) => {
             Pane::Detail(Box::default())
         }
-        (Act::Pane, Pane::Detail(_)) => Pane::Hidden,
-        (Act::Screen, Pane::Hidden | Pane::Detail(_)) => Pane::Screen(Screen::default()),
+        (KeyAction::Pane, Pane::Detail(_)) => Pane::Hidden,
+        (KeyAction::Screen, Pane::Hidden | Pane::Detail(_)) => Pane::Screen(WatchedScreen::default()),
         _ => return,
     };
     if watched {
@@ -38,8 +38,8 @@ pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
         Pane::Hidden => {}
         Pane::Screen(screen) => {
             if screen.of != selected {
-                *screen = Screen { of: selected.clone(), ..Screen::default() };
-                let watch = |id| Watch { id, rows: pane.height.max(1), columns: pane.width.max(1) };
+                *screen = WatchedScreen { of: selected.clone(), ..WatchedScreen::default() };
+                let watch = |id| WatchTarget { id, rows: pane.height.max(1), columns: pane.width.max(1) };
                 effects.push(Effect::Watch(selected.map(watch)));
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
                 detail.stale = false;
                 if let Some(id) = selected.clone() {
                     detail.waiting = true;
-                    effects.push(Effect::Ask(Request::Detail { id }));
+                    effects.push(Effect::Ask(UiRequest::Detail { id }));
                 }
             }
             look_at(model, selected.as_deref());
@@ -74,8 +74,8 @@ pub(super) fn look_at(model: &mut Model, id: Option<&str>) {
 /// Requests a watched terminal again when the pane's size has changed.
 pub(super) fn look_again(model: &mut Model, effects: &mut Vec<Effect>) {
     let pane = model.layout().pane;
-    if let Pane::Screen(Screen { of: Some(id), .. }) = &model.pane {
-        let watch = Watch { id: id.clone(), rows: pane.height.max(1), columns: pane.width.max(1) };
+    if let Pane::Screen(WatchedScreen { of: Some(id), .. }) = &model.pane {
+        let watch = WatchTarget { id: id.clone(), rows: pane.height.max(1), columns: pane.width.max(1) };
         effects.push(Effect::Watch(Some(watch)));
     }
 }

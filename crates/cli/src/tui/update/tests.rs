@@ -1,8 +1,8 @@
 use super::*;
-use crate::tui::effect::{Answer, Request};
+use crate::tui::effect::{UiReply, UiRequest};
 use crate::tui::fixture::{NOW, changed, keys, model, session, snapshot, ten, text};
-use crate::tui::known::News;
-use crate::tui::model::{Link, Overlay};
+use crate::tui::model::{ConnectionState, Overlay};
+use crate::tui::sessions::FeedNews;
 use pinfold_api::object::Purged;
 use serde_json::{Value, json};
 
@@ -11,9 +11,9 @@ fn ten_of() -> Model {
 }
 
 /// The requests to the daemon, without those that the pane makes by itself.
-fn asked(effects: Vec<Effect>) -> Vec<Request> {
+fn asked(effects: Vec<Effect>) -> Vec<UiRequest> {
     let ask = |effect| if let Effect::Ask(request) = effect { Some(request) } else { None };
-    let own = |request: &Request| !matches!(request, Request::Detail { .. });
+    let own = |request: &UiRequest| !matches!(request, UiRequest::Detail { .. });
     effects.into_iter().filter_map(ask).filter(own).collect()
 }
 
@@ -61,7 +61,7 @@ fn who_needs_a_person_comes_first_and_the_selection_stays_with_its_session() {
 
 #[test]
 fn stop_and_restart_ask_once_where_a_turn_is_under_way() {
-    for (key, act) in [("x", Act::Stop), ("r", Act::Restart)] {
+    for (key, act) in [("x", KeyAction::Stop), ("r", KeyAction::Restart)] {
         let mut model = ten_of();
         go_to(&mut model, "api");
         assert!(asked(keys(&mut model, key)).is_empty(), "it is asked first");
@@ -69,8 +69,11 @@ fn stop_and_restart_ask_once_where_a_turn_is_under_way() {
         assert_eq!(asked(keys(&mut model, "esc")), []);
         let request = asked(keys(&mut model, &format!("{key} y")));
         let (id, name) = (id(1), "api".to_owned());
-        let expected =
-            if act == Act::Stop { Request::Stop { id, name } } else { Request::Restart { id, name } };
+        let expected = if act == KeyAction::Stop {
+            UiRequest::Stop { id, name }
+        } else {
+            UiRequest::Restart { id, name }
+        };
         assert_eq!(request, [expected]);
         go_to(&mut model, "editor");
         assert_eq!(asked(keys(&mut model, key)).len(), 1, "nothing is under way");
@@ -83,7 +86,7 @@ fn a_request_is_answered_by_the_id_that_was_read() {
     for (typed, answer, always, words) in rows {
         let mut model = ten_of();
         let request = asked(keys(&mut model, typed));
-        let Some(Request::Answer { permission, .. }) = request.first() else { panic!("{request:?}") };
+        let Some(UiRequest::Answer { permission, .. }) = request.first() else { panic!("{request:?}") };
         let told = (permission.answer.as_str(), permission.always, permission.message.clone());
         assert_eq!((told, permission.id.as_deref()), ((answer, always, words), Some("r1")));
     }
@@ -98,7 +101,7 @@ fn a_request_is_answered_by_the_id_that_was_read() {
     );
     text(&mut model, "yes, once");
     let request = asked(keys(&mut model, "enter"));
-    let Some(Request::Answer { permission, .. }) = request.first() else { panic!("{request:?}") };
+    let Some(UiRequest::Answer { permission, .. }) = request.first() else { panic!("{request:?}") };
     assert_eq!((permission.id.as_deref(), permission.message.as_deref()), (Some("r1"), Some("yes, once")));
 }
 
@@ -112,18 +115,18 @@ fn what_is_typed_for_the_editor_is_no_key_and_a_draft_is_kept_until_it_is_sent()
     keys(&mut model, "esc");
     assert_eq!(model.drafts[&id(2)], "qxrA!\ntwo");
     let sent = asked(keys(&mut model, "s enter"));
-    assert_eq!(sent, [Request::Send { id: id(2), name: "deploy".into(), text: "qxrA!\ntwo".into() }]);
+    assert_eq!(sent, [UiRequest::Send { id: id(2), name: "deploy".into(), text: "qxrA!\ntwo".into() }]);
     assert!(model.drafts.contains_key(&id(2)), "until the daemon has it");
-    update(&mut model, Input::Answered(Answer::Failed("no".into())), NOW);
+    update(&mut model, UiInput::Answered(UiReply::Failed("no".into())), NOW);
     assert!(model.drafts.contains_key(&id(2)));
-    update(&mut model, Input::Answered(Answer::Sent { id: id(2), said: "sent".into() }), NOW);
+    update(&mut model, UiInput::Answered(UiReply::Sent { id: id(2), said: "sent".into() }), NOW);
     assert!(model.drafts.is_empty());
 }
 
 #[test]
 fn what_is_pasted_is_never_keys() {
     let mut model = ten_of();
-    let paste = |model: &mut Model, text: &str| update(model, Input::Typed(Typed::Paste(text.into())), NOW);
+    let paste = |model: &mut Model, text: &str| update(model, UiInput::Typed(Typed::Paste(text.into())), NOW);
     assert_eq!(asked(paste(&mut model, "xy\rq")), []);
     assert!(model.overlay.is_none() && model.note.as_ref().is_some_and(|note| note.bad));
     keys(&mut model, "a");
@@ -144,7 +147,7 @@ fn somebody_who_begins_to_wait_is_called_only_when_nobody_looks_and_never_at_the
     let calls =
         |effects: Vec<Effect>| effects.into_iter().filter(|effect| matches!(effect, Effect::Call(_))).count();
     assert_eq!(calls(changed(&mut model, asks("a"))), 0, "it has the focus");
-    update(&mut model, Input::Typed(Typed::Focus(false)), NOW);
+    update(&mut model, UiInput::Typed(Typed::Focus(false)), NOW);
     assert_eq!(calls(changed(&mut model, asks("b"))), 0, "it waits already");
     assert_eq!(calls(changed(&mut model, session(6, "notes", json!({})))), 0);
     let called = changed(&mut model, asks("Bash: ls"));
@@ -158,11 +161,11 @@ fn somebody_who_begins_to_wait_is_called_only_when_nobody_looks_and_never_at_the
 fn a_search_asks_one_question_at_a_time_and_the_last_one_counts() {
     let mut model = ten_of();
     let first = asked(text(&mut model, "/cra"));
-    assert_eq!(first, [Request::Search { text: "c".into() }]);
+    assert_eq!(first, [UiRequest::Search { text: "c".into() }]);
     assert_eq!(selected(&model), "crasher");
-    let found = |text: &str| Input::Answered(Answer::Found { text: text.into(), hits: Ok(Vec::new()) });
+    let found = |text: &str| UiInput::Answered(UiReply::Found { text: text.into(), hits: Ok(Vec::new()) });
     let next = asked(update(&mut model, found("c"), NOW));
-    assert_eq!(next, [Request::Search { text: "cra".into() }]);
+    assert_eq!(next, [UiRequest::Search { text: "cra".into() }]);
     keys(&mut model, "enter");
     assert!(model.list.search.as_ref().is_some_and(|search| !search.typing));
     keys(&mut model, "esc");
@@ -174,25 +177,25 @@ fn archive_has_an_undo_and_purge_a_preview() {
     let mut model = ten_of();
     go_to(&mut model, "notes");
     let (id, name) = (id(6), "notes".to_owned());
-    assert_eq!(asked(keys(&mut model, "A")), [Request::Archive { id: id.clone(), name: name.clone() }]);
-    update(&mut model, Input::Answered(Answer::Archived { id: id.clone(), name: name.clone() }), NOW);
-    assert_eq!(asked(keys(&mut model, "u")), [Request::Restore { id, name }]);
+    assert_eq!(asked(keys(&mut model, "A")), [UiRequest::Archive { id: id.clone(), name: name.clone() }]);
+    update(&mut model, UiInput::Answered(UiReply::Archived { id: id.clone(), name: name.clone() }), NOW);
+    assert_eq!(asked(keys(&mut model, "u")), [UiRequest::Restore { id, name }]);
     assert_eq!(asked(keys(&mut model, "u")), []);
-    assert_eq!(asked(keys(&mut model, "P")), [Request::Purge { dry: true }]);
+    assert_eq!(asked(keys(&mut model, "P")), [UiRequest::Purge { dry: true }]);
     assert_eq!(asked(keys(&mut model, "y")), [], "nothing is known of it yet");
     let purged = Purged { archived: vec!["notes".into()], ..Purged::default() };
-    update(&mut model, Input::Answered(Answer::Purged { dry: true, purged: Ok(purged) }), NOW);
-    assert_eq!(asked(keys(&mut model, "y")), [Request::Purge { dry: false }]);
+    update(&mut model, UiInput::Answered(UiReply::Purged { dry: true, purged: Ok(purged) }), NOW);
+    assert_eq!(asked(keys(&mut model, "y")), [UiRequest::Purge { dry: false }]);
 }
 
 #[test]
 fn the_pane_asks_for_details_once_and_again_when_that_session_has_changed() {
     let mut model = ten_of();
     let details = |effects: &[Effect]| {
-        effects.iter().filter(|effect| matches!(effect, Effect::Ask(Request::Detail { .. }))).count()
+        effects.iter().filter(|effect| matches!(effect, Effect::Ask(UiRequest::Detail { .. }))).count()
     };
     assert_eq!(details(&keys(&mut model, "j")), 0, "the first is not answered yet");
-    let answered = |id: String| Input::Answered(Answer::Detail { id, gathered: Err("x".into()) });
+    let answered = |id: String| UiInput::Answered(UiReply::Detail { id, gathered: Err("x".into()) });
     assert_eq!(details(&update(&mut model, answered(id(2)), NOW)), 1);
     assert_eq!(details(&update(&mut model, answered(id(4)), NOW)), 0);
     assert_eq!(details(&changed(&mut model, session(1, "api", json!({})))), 0, "another one");
@@ -214,17 +217,17 @@ fn a_terminal_is_looked_at_while_its_pane_is_open_and_again_when_its_run_is_anot
     assert_eq!(watches(keys(&mut model, "k k")), [true]);
     let again = session(2, "deploy", json!({"state": "running", "run": "01NEW"}));
     assert_eq!(watches(changed(&mut model, again)), [true]);
-    assert_eq!(watches(update(&mut model, Input::Resized(200, 60), NOW)), [true]);
+    assert_eq!(watches(update(&mut model, UiInput::Resized(200, 60), NOW)), [true]);
     assert_eq!(watches(keys(&mut model, "v")), [false], "its seat is given back");
 }
 
 #[test]
 fn a_daemon_that_is_away_is_said_and_what_was_known_stays() {
     let mut model = ten_of();
-    update(&mut model, Input::Feed(News::Away("gone".into())), NOW);
-    assert!(matches!(model.link, Link::Away { .. }) && !model.list.rows.is_empty());
+    update(&mut model, UiInput::Feed(FeedNews::Away("gone".into())), NOW);
+    assert!(matches!(model.link, ConnectionState::Away { .. }) && !model.list.rows.is_empty());
     changed(&mut model, session(1, "api", json!({})));
-    assert_eq!(model.link, Link::Up);
+    assert_eq!(model.link, ConnectionState::Up);
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn the_mouse_selects_and_never_acts_and_is_left_alone_where_the_user_wants() {
     let mut model = ten_of();
     let click = |model: &mut Model, row| {
         let mouse = Mouse { what: Click::Left, column: 5, row };
-        asked(update(model, Input::Typed(Typed::Mouse(mouse)), NOW))
+        asked(update(model, UiInput::Typed(Typed::Mouse(mouse)), NOW))
     };
     assert_eq!(click(&mut model, 4), []);
     assert_eq!(selected(&model), "other-agent");
@@ -248,11 +251,11 @@ fn done_and_not_looked_at_is_marked_until_its_pane_was_open() {
         session(6, "notes", json!({"inbox": {"queued": 0, "in_flight": 0, "done": 12, "failed": 0}}));
     changed(&mut model, turned);
     let unseen = |model: &Model| {
-        model.list.wanted.need(model.sessions.get(&id(6)).unwrap()) == crate::tui::need::Need::Unseen
+        model.list.wanted.need(model.sessions.get(&id(6)).unwrap()) == crate::tui::need::PersonNeed::Unseen
     };
     assert!(unseen(&model));
     go_to(&mut model, "notes");
-    update(&mut model, Input::Tick, NOW);
+    update(&mut model, UiInput::Tick, NOW);
     assert!(!unseen(&model));
 }
 
@@ -273,9 +276,9 @@ fn any_keys_and_news_in_any_order_leave_a_selection_that_is_there() {
             0 => changed(&mut model, ten()[number % 10].clone()),
             1 => {
                 let id = id(1 + (number % 10) as u32);
-                update(&mut model, Input::Feed(News::Removed { revision: "1.3".into(), id }), NOW)
+                update(&mut model, UiInput::Feed(FeedNews::Removed { revision: "1.3".into(), id }), NOW)
             }
-            2 => update(&mut model, Input::Resized((number % 300) as u16, (number / 300 % 90) as u16), NOW),
+            2 => update(&mut model, UiInput::Resized((number % 300) as u16, (number / 300 % 90) as u16), NOW),
             _ => keys(&mut model, all[number % all.len()]),
         };
         let row = model.list.rows.get(model.list.at);

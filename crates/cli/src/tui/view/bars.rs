@@ -1,8 +1,8 @@
 //! The first line, with the counts, and the last line, with the latest message or the useful keys.
 
-use super::super::keymap::{Act, Place};
-use super::super::model::{Link, Model, Pane};
-use super::super::need::Need;
+use super::super::keymap::{KeyAction, KeyContext};
+use super::super::model::{ConnectionState, Model, Pane};
+use super::super::need::PersonNeed;
 use super::super::order::Grouping;
 use super::canvas::Canvas;
 use super::moments::age;
@@ -30,17 +30,18 @@ pub(super) fn title(canvas: &mut Canvas<'_>, model: &Model) {
 
 /// How many sessions are in each condition.
 fn counts(model: &Model) -> Vec<(String, Role)> {
-    let needs: Vec<Need> = model.sessions.all.values().map(|known| model.list.wanted.need(known)).collect();
-    let many = |wanted: &[Need]| needs.iter().filter(|need| wanted.contains(need)).count();
-    let all = needs.len() - many(&[Need::Archived]);
+    let needs: Vec<PersonNeed> =
+        model.sessions.all.values().map(|known| model.list.wanted.need(known)).collect();
+    let many = |wanted: &[PersonNeed]| needs.iter().filter(|need| wanted.contains(need)).count();
+    let all = needs.len() - many(&[PersonNeed::Archived]);
     let mut pieces =
         vec![(format!(" {all} {} ", if all == 1 { "session" } else { "sessions" }), Role::Plain)];
     let told = [
-        (many(&[Need::Asks]), "waiting for you", Role::Asks),
-        (many(&[Need::Failed]), "failed", Role::Bad),
-        (many(&[Need::Held]), "held", Role::Busy),
-        (many(&[Need::Unseen]), "not looked at", Role::Strong),
-        (many(&[Need::Works]), "working", Role::Good),
+        (many(&[PersonNeed::Asks]), "waiting for you", Role::Asks),
+        (many(&[PersonNeed::Failed]), "failed", Role::Bad),
+        (many(&[PersonNeed::Held]), "held", Role::Busy),
+        (many(&[PersonNeed::Unseen]), "not looked at", Role::Strong),
+        (many(&[PersonNeed::Works]), "working", Role::Good),
     ];
     for (count, what, role) in told {
         if count > 0 {
@@ -53,9 +54,9 @@ fn counts(model: &Model) -> Vec<(String, Role)> {
 /// The state of the connection, if it is not well; it is shown before anything else.
 fn away(model: &Model) -> Option<(String, Role)> {
     match &model.link {
-        Link::Up => None,
-        Link::Connecting => Some((" connecting ".to_owned(), Role::Busy)),
-        Link::Away { since, .. } => {
+        ConnectionState::Up => None,
+        ConnectionState::Connecting => Some((" connecting ".to_owned(), Role::Busy)),
+        ConnectionState::Away { since, .. } => {
             let minutes = model.now.saturating_sub(*since) / 60_000;
             let time = if minutes == 0 { String::new() } else { format!(" for {minutes} min") };
             Some((format!(" the daemon is away{time} "), Role::Bad))
@@ -92,7 +93,8 @@ pub(super) fn last(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u16)>
             let x = used + u16::try_from(column).unwrap_or(0);
             return Some((x.min(area.width.saturating_sub(1)), area.y));
         }
-        let told = format!("  {} found; {} leaves the search", model.list.rows.len(), key(model, Act::Close));
+        let told =
+            format!("  {} found; {} leaves the search", model.list.rows.len(), key(model, KeyAction::Close));
         let x = used + u16::try_from(columns(text)).unwrap_or(0);
         canvas.text(x, area.y, area.width.saturating_sub(x), &told, Role::Faint);
         return None;
@@ -106,31 +108,31 @@ pub(super) fn last(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u16)>
     None
 }
 
-fn key(model: &Model, act: Act) -> String {
-    model.keymap.word(Place::List, act)
+fn key(model: &Model, act: KeyAction) -> String {
+    model.keymap.word(KeyContext::List, act)
 }
 
 /// The most useful keys for the selection.
 fn hints(canvas: &mut Canvas<'_>, model: &Model) {
     let area = model.layout().last;
     let asks = model.selected().is_some_and(|known| known.told.session.request.is_some());
-    let mut acts = vec![(Act::Attach, "attach"), (Act::Send, "send")];
+    let mut acts = vec![(KeyAction::Attach, "attach"), (KeyAction::Send, "send")];
     if asks {
-        acts.insert(0, (Act::Answer, "answer"));
+        acts.insert(0, (KeyAction::Answer, "answer"));
     }
     if model.selected().is_none() {
         acts.clear();
     }
-    acts.extend([(Act::New, "new"), (Act::Search, "search"), (Act::Needy, "needs you")]);
+    acts.extend([(KeyAction::New, "new"), (KeyAction::Search, "search"), (KeyAction::Needy, "needs you")]);
     // Keys left out for lack of room are in the help.
     if area.width >= ROOMY {
         acts.push(match model.pane {
-            Pane::Screen(_) => (Act::Screen, "details"),
-            Pane::Hidden | Pane::Detail(_) => (Act::Screen, "its terminal"),
+            Pane::Screen(_) => (KeyAction::Screen, "details"),
+            Pane::Hidden | Pane::Detail(_) => (KeyAction::Screen, "its terminal"),
         });
-        acts.push((Act::Palette, "commands"));
+        acts.push((KeyAction::Palette, "commands"));
     }
-    acts.extend([(Act::Help, "help"), (Act::Quit, "quit")]);
+    acts.extend([(KeyAction::Help, "help"), (KeyAction::Quit, "quit")]);
     let mut pieces = Vec::new();
     for (act, what) in acts {
         pieces.push((format!(" {}", key(model, act)), Role::Key));

@@ -1,8 +1,8 @@
 //! The details of a session: why, its request, its messages, runs, output and events.
 
-use super::super::keymap::{Act, Place};
-use super::super::known::Known;
-use super::super::model::{Detail, Gathered, Model};
+use super::super::keymap::{KeyAction, KeyContext};
+use super::super::model::{Detail, Model, SessionDetails};
+use super::super::sessions::KnownSession;
 use super::bars::since;
 use super::canvas::{Canvas, Pieces, folded, shown};
 use super::moments::{clock, lasting};
@@ -46,7 +46,7 @@ pub(super) fn border(canvas: &mut Canvas<'_>, area: Rect, name: &str) {
     }
 }
 
-fn lines(model: &Model, known: &Known, detail: &Detail, width: usize) -> Vec<Pieces> {
+fn lines(model: &Model, known: &KnownSession, detail: &Detail, width: usize) -> Vec<Pieces> {
     let session = &known.told.session;
     let why = lasting(model, &session.why, known.at);
     let mut lines = folded(&format!("{} is {why}.", session.name), width, Role::Strong);
@@ -76,7 +76,7 @@ fn section(lines: &mut Vec<Pieces>, head: &str, own: Vec<Pieces>) {
 /// What the session asks, in its exact words.
 fn request(model: &Model, session: &Session, width: usize) -> Vec<Pieces> {
     let Some(request) = &session.request else { return Vec::new() };
-    let key = model.keymap.word(Place::List, Act::Answer);
+    let key = model.keymap.word(KeyContext::List, KeyAction::Answer);
     let more =
         if session.requests > 1 { format!(", and {} more", session.requests - 1) } else { String::new() };
     let head = format!("{} ({}){}{more}:", request.kind, request.id, since(model, &request.since));
@@ -87,7 +87,7 @@ fn request(model: &Model, session: &Session, width: usize) -> Vec<Pieces> {
 }
 
 /// The facts about a session, each with its label.
-fn facts(model: &Model, known: &Known) -> Vec<Pieces> {
+fn facts(model: &Model, known: &KnownSession) -> Vec<Pieces> {
     let session = &known.told.session;
     let dir = below_home(&session.dir, model.here.home.as_deref());
     let command = session.command.join(" ");
@@ -116,7 +116,7 @@ fn memory(bytes: u64, limit: Option<u64>) -> String {
     format!("{}{limit}", pinfold_core::words::size(bytes))
 }
 
-fn messages(model: &Model, gathered: &Gathered, width: usize) -> Vec<Pieces> {
+fn messages(model: &Model, gathered: &SessionDetails, width: usize) -> Vec<Pieces> {
     let mut lines = Vec::new();
     for message in &gathered.messages {
         let (mark, role) = match message.state {
@@ -156,13 +156,13 @@ fn some_lines(text: &str, width: usize, role: Role) -> Vec<Pieces> {
     lines
 }
 
-fn output(gathered: &Gathered) -> Vec<Pieces> {
+fn output(gathered: &SessionDetails) -> Vec<Pieces> {
     let from = gathered.log.len().saturating_sub(TAIL);
     let line = |text: &str| vec![(shown(&plain(text)), Role::Plain)];
     gathered.log[from..].iter().map(|log| line(log.text.trim_end())).collect()
 }
 
-fn events(model: &Model, gathered: &Gathered) -> Vec<Pieces> {
+fn events(model: &Model, gathered: &SessionDetails) -> Vec<Pieces> {
     let from = gathered.events.len().saturating_sub(EVENTS);
     let line = |event: &pinfold_api::object::Event| {
         let why = event.why.as_deref().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! The list: columns by worth, group headings, and what to do if it is empty.
 
-use super::super::keymap::{Act, Place};
-use super::super::model::{Link, Model};
-use super::super::order::Row;
+use super::super::keymap::{KeyAction, KeyContext};
+use super::super::model::{ConnectionState, Model};
+use super::super::order::ListRow;
 use super::canvas::Canvas;
 use super::row::{COLUMNS, cells, role};
 use super::theme::Role;
@@ -45,19 +45,19 @@ pub(super) fn list(canvas: &mut Canvas<'_>, model: &Model) {
     if model.list.rows.is_empty() {
         return empty(canvas, model, area);
     }
-    let shown: Vec<(usize, &Row)> =
+    let shown: Vec<(usize, &ListRow)> =
         model.list.rows.iter().enumerate().skip(model.list.top).take(usize::from(area.height)).collect();
     let widths = widths(model, usize::from(area.width.saturating_sub(GUTTER)));
     heads(canvas, layout.heads, &widths);
     for ((at, row), y) in shown.into_iter().zip(area.y..) {
         let line = Rect::new(area.x, y, area.width, 1);
         match row {
-            Row::Head { label, count, folded } => {
+            ListRow::Head { label, count, folded } => {
                 let sign = if *folded { "▸" } else { "▾" };
                 let label = below_home(label, model.here.home.as_deref());
                 canvas.text(line.x, y, line.width, &format!("{sign} {label} ({count})"), Role::Strong);
             }
-            Row::Session { id, depth } => session(canvas, model, (id, *depth), line, &widths),
+            ListRow::Session { id, depth } => session(canvas, model, (id, *depth), line, &widths),
         }
         if at == model.list.at {
             canvas.ground(line, Role::Selected);
@@ -77,7 +77,7 @@ fn widths(model: &Model, width: usize) -> Widths {
     used[MEMORY] = readings > 0;
     natural[MEMORY] = natural[MEMORY].max(readings + LONGEST_SIZE);
     for row in &model.list.rows {
-        let Row::Session { id, depth } = row else { continue };
+        let ListRow::Session { id, depth } = row else { continue };
         let Some(known) = model.sessions.get(id) else { continue };
         let session = &known.told.session;
         let wide = |text: &str| columns(&visible_line(text));
@@ -138,21 +138,23 @@ fn session(canvas: &mut Canvas<'_>, model: &Model, (id, depth): (&str, usize), l
 
 /// An empty list: why, and what to do next.
 fn empty(canvas: &mut Canvas<'_>, model: &Model, area: Rect) {
-    let key = |act| model.keymap.word(Place::List, act);
+    let key = |act| model.keymap.word(KeyContext::List, act);
     let lines: Vec<String> = match (&model.link, model.list.search.is_some(), model.list.wanted.needy) {
-        (Link::Connecting, ..) => vec!["looking for the daemon".to_owned()],
-        (Link::Away { .. }, ..) => vec!["the daemon is away; this goes on when it is back".to_owned()],
-        (Link::Up, true, _) => {
-            vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(Act::Close))]
+        (ConnectionState::Connecting, ..) => vec!["looking for the daemon".to_owned()],
+        (ConnectionState::Away { .. }, ..) => {
+            vec!["the daemon is away; this goes on when it is back".to_owned()]
         }
-        (Link::Up, false, true) => {
-            vec!["nobody needs you".to_owned(), format!("{} shows all", key(Act::Needy))]
+        (ConnectionState::Up, true, _) => {
+            vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(KeyAction::Close))]
         }
-        (Link::Up, false, false) => vec![
+        (ConnectionState::Up, false, true) => {
+            vec!["nobody needs you".to_owned(), format!("{} shows all", key(KeyAction::Needy))]
+        }
+        (ConnectionState::Up, false, false) => vec![
             "No sessions yet.".to_owned(),
             String::new(),
-            format!("{}  makes one: an agent, a directory, and it is kept alive", key(Act::New)),
-            format!("{}  shows every key", key(Act::Help)),
+            format!("{}  makes one: an agent, a directory, and it is kept alive", key(KeyAction::New)),
+            format!("{}  shows every key", key(KeyAction::Help)),
             String::new(),
             "Or in a shell:  pinfold new NAME --agent claude --dir .".to_owned(),
         ],

@@ -22,7 +22,7 @@ use ratatui_core::layout::Rect;
 pub(crate) use theme::Theme;
 
 /// A frame, and the position of the cursor while something is typed.
-pub(crate) struct Frame {
+pub(crate) struct UiFrame {
     pub(crate) buffer: Buffer,
     pub(crate) cursor: Option<(u16, u16)>,
 }
@@ -31,13 +31,13 @@ pub(crate) struct Frame {
 const SMALLEST: (u16, u16) = (20, 4);
 
 /// Paints the model.
-pub(crate) fn view(model: &Model, theme: Theme) -> Frame {
+pub(crate) fn view(model: &Model, theme: Theme) -> UiFrame {
     let (columns, rows) = model.size;
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
     let mut canvas = Canvas { buffer: &mut buffer, theme };
     if columns < SMALLEST.0 || rows < SMALLEST.1 {
         canvas.text(0, 0, columns, "too small", theme::Role::Plain);
-        return Frame { buffer, cursor: None };
+        return UiFrame { buffer, cursor: None };
     }
     bars::title(&mut canvas, model);
     list::list(&mut canvas, model);
@@ -48,11 +48,11 @@ pub(crate) fn view(model: &Model, theme: Theme) -> Frame {
     }
     let typed = bars::last(&mut canvas, model);
     let cursor = overlay::overlay(&mut canvas, model).or(typed);
-    Frame { buffer, cursor }
+    UiFrame { buffer, cursor }
 }
 
 /// The text of a frame, without trailing blanks.
-pub(crate) fn text(frame: &Frame) -> Vec<String> {
+pub(crate) fn text(frame: &UiFrame) -> Vec<String> {
     let area = frame.buffer.area;
     let mut lines = Vec::with_capacity(usize::from(area.height));
     for y in 0..area.height {

@@ -1,8 +1,8 @@
 //! What covers the list: a box in the middle, to type in or to read.
 
 use super::super::editor::Editor;
-use super::super::form::{Field, Form, MODES};
-use super::super::keymap::{Act, Place};
+use super::super::form::{Field, MODES, NewSessionForm};
+use super::super::keymap::{KeyAction, KeyContext};
 use super::super::model::{Model, Overlay};
 use super::super::palette;
 use super::canvas::{Canvas, Pieces, folded};
@@ -83,19 +83,24 @@ fn typed(model: &Model, title: String, field: &Editor, note: Option<&str>) -> Pa
     if let Some(note) = note {
         lines.insert(0, vec![(note.to_owned(), Role::Busy)]);
     }
-    let acts = [(Act::Accept, "takes it"), (Act::Newline, "new line"), (Act::Close, "closes")];
-    let mut page = Page::new(title, lines, foot(model, Place::Field, &acts));
+    let acts =
+        [(KeyAction::Accept, "takes it"), (KeyAction::Newline, "new line"), (KeyAction::Close, "closes")];
+    let mut page = Page::new(title, lines, foot(model, KeyContext::Field, &acts));
     page.cursor = Some((page.lines.len() - count + row, column));
     page
 }
 
-fn confirm(model: &Model, act: Act, of: &str, width: usize) -> Page {
+fn confirm(model: &Model, act: KeyAction, of: &str, width: usize) -> Page {
     let name = model.name(of);
     let verb = act.word();
     let text = format!(
         "A turn of `{name}` is under way. To {verb} it now ends the turn; its message is delivered again."
     );
-    let foot = foot(model, Place::Page, &[(Act::Accept, &format!("{verb} it")), (Act::Close, "leave it")]);
+    let foot = foot(
+        model,
+        KeyContext::Page,
+        &[(KeyAction::Accept, &format!("{verb} it")), (KeyAction::Close, "leave it")],
+    );
     Page::new(format!("{verb} {name}?"), folded(&text, width, Role::Plain), foot)
 }
 
@@ -109,20 +114,20 @@ fn answer(model: &Model, (of, asked): (&str, &str), words: Option<&Editor>, widt
     let title = format!("{} asks ({asked})", model.name(of));
     let Some(field) = words else {
         let acts = [
-            (Act::Allow, "allow"),
-            (Act::Deny, "deny"),
-            (Act::Always, "always"),
-            (Act::Accept, "with words"),
-            (Act::Close, "close"),
+            (KeyAction::Allow, "allow"),
+            (KeyAction::Deny, "deny"),
+            (KeyAction::Always, "always"),
+            (KeyAction::Accept, "with words"),
+            (KeyAction::Close, "close"),
         ];
-        return Page::new(title, lines, foot(model, Place::Request, &acts));
+        return Page::new(title, lines, foot(model, KeyContext::Request, &acts));
     };
     lines.extend([Vec::new(), vec![("say with it:".to_owned(), Role::Faint)]]);
     let (texts, row, column) = field.shown();
     let first = lines.len();
     lines.extend(texts.into_iter().map(|text| vec![(text, Role::Plain)]));
-    let acts = [(Act::Accept, "allows it with these words"), (Act::Close, "back")];
-    let mut page = Page::new(title, lines, foot(model, Place::Field, &acts));
+    let acts = [(KeyAction::Accept, "allows it with these words"), (KeyAction::Close, "back")];
+    let mut page = Page::new(title, lines, foot(model, KeyContext::Field, &acts));
     page.cursor = Some((first + row, column));
     page
 }
@@ -136,20 +141,20 @@ fn palette_page(model: &Model, field: &Editor, at: usize) -> Page {
     for (index, row) in palette::found(field.text()).into_iter().enumerate().skip(above).take(seen) {
         let here = index == at;
         let role = if here { Role::Selected } else { Role::Plain };
-        let keys = model.keymap.words(Place::List, row.act);
+        let keys = model.keymap.words(KeyContext::List, row.act);
         lines.push(vec![
             (format!("{:<12}", row.act.word()), role),
             (format!(" {keys:<16}"), Role::Key),
             (row.help.to_owned(), Role::Faint),
         ]);
     }
-    let acts = [(Act::Accept, "does it"), (Act::FieldNext, "next"), (Act::Close, "closes")];
-    let mut page = Page::new("commands", lines, foot(model, Place::Field, &acts));
+    let acts = [(KeyAction::Accept, "does it"), (KeyAction::FieldNext, "next"), (KeyAction::Close, "closes")];
+    let mut page = Page::new("commands", lines, foot(model, KeyContext::Field, &acts));
     page.cursor = Some((0, column + 1));
     page
 }
 
-fn form_page(model: &Model, form: &Form) -> Page {
+fn form_page(model: &Model, form: &NewSessionForm) -> Page {
     let fields = form.fields();
     let here = form.field();
     let (mut lines, mut cursor): (Vec<Pieces>, _) = (Vec::new(), None);
@@ -182,9 +187,10 @@ fn form_page(model: &Model, form: &Form) -> Page {
     } else if form.waiting {
         lines.push(vec![("making it …".to_owned(), Role::Faint)]);
     }
-    let acts = [(Act::Accept, "makes it"), (Act::FieldNext, "next field"), (Act::Close, "closes")];
+    let acts =
+        [(KeyAction::Accept, "makes it"), (KeyAction::FieldNext, "next field"), (KeyAction::Close, "closes")];
     let mut page =
-        Page::new("a new session", lines, format!("{} · ← → choose", foot(model, Place::Field, &acts)));
+        Page::new("a new session", lines, format!("{} · ← → choose", foot(model, KeyContext::Field, &acts)));
     page.cursor = cursor;
     page
 }

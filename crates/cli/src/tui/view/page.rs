@@ -1,6 +1,6 @@
 //! The contents of a box in front of the list: lines, the cursor, and the useful keys.
 
-use super::super::keymap::{Act, Place};
+use super::super::keymap::{KeyAction, KeyContext};
 use super::super::model::Model;
 use super::canvas::Pieces;
 
@@ -23,7 +23,7 @@ impl Page {
 }
 
 /// The keys for these actions in a context, with what they do.
-pub(super) fn foot(model: &Model, place: Place, acts: &[(Act, &str)]) -> String {
-    let one = |(act, what): &(Act, &str)| format!("{} {what}", model.keymap.word(place, *act));
+pub(super) fn foot(model: &Model, place: KeyContext, acts: &[(KeyAction, &str)]) -> String {
+    let one = |(act, what): &(KeyAction, &str)| format!("{} {what}", model.keymap.word(place, *act));
     acts.iter().map(one).collect::<Vec<_>>().join(" · ")
 }

@@ -1,7 +1,7 @@
 //! Pages to read: help, locks, the preview of a purge, followed output.
 
-use super::super::keymap::{Act, Place, TABLE};
-use super::super::model::{Logs, Model};
+use super::super::keymap::{KeyAction, KeyContext, TABLE};
+use super::super::model::{FollowedLogs, Model};
 use super::bars::since;
 use super::canvas::{Pieces, shown};
 use super::page::{Page, foot};
@@ -12,10 +12,10 @@ use pinfold_terminal::plain;
 /// All keys, by context.
 pub(super) fn help(model: &Model, top: usize) -> Page {
     let places = [
-        (Place::List, "in the list"),
-        (Place::Field, "where you type; what is pasted is never keys"),
-        (Place::Page, "on a page"),
-        (Place::Request, "where a request is answered"),
+        (KeyContext::List, "in the list"),
+        (KeyContext::Field, "where you type; what is pasted is never keys"),
+        (KeyContext::Page, "on a page"),
+        (KeyContext::Request, "where a request is answered"),
     ];
     let mut lines: Vec<Pieces> = Vec::new();
     for (place, title) in places {
@@ -35,7 +35,11 @@ pub(super) fn help(model: &Model, top: usize) -> Page {
 }
 
 fn reading(model: &Model) -> String {
-    foot(model, Place::Page, &[(Act::Down, "down"), (Act::Up, "up"), (Act::Close, "closes")])
+    foot(
+        model,
+        KeyContext::Page,
+        &[(KeyAction::Down, "down"), (KeyAction::Up, "up"), (KeyAction::Close, "closes")],
+    )
 }
 
 /// The held locks.
@@ -77,19 +81,19 @@ pub(super) fn purge(model: &Model, preview: Option<&Purged>, top: usize) -> Page
             (why, Role::Faint),
         ]);
     }
-    let acts = [(Act::Accept, "archive them"), (Act::Close, "leave all as it is")];
+    let acts = [(KeyAction::Accept, "archive them"), (KeyAction::Close, "leave all as it is")];
     Page {
         top,
         ..Page::new(
             format!("purge: {} of them", preview.archived.len()),
             lines,
-            foot(model, Place::Page, &acts),
+            foot(model, KeyContext::Page, &acts),
         )
     }
 }
 
 /// Followed output; the last lines unless the user has scrolled up.
-pub(super) fn logs(model: &Model, logs: &Logs) -> Page {
+pub(super) fn logs(model: &Model, logs: &FollowedLogs) -> Page {
     let seen = usize::from(model.size.1.saturating_sub(5));
     let end = logs.lines.len().saturating_sub(logs.up);
     let from = end.saturating_sub(seen);

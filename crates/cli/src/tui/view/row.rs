@@ -1,8 +1,8 @@
 //! One row of the list: the columns of a session.
 
-use super::super::known::Known;
 use super::super::model::Model;
-use super::super::need::Need;
+use super::super::need::PersonNeed;
+use super::super::sessions::KnownSession;
 use super::canvas::shown;
 use super::moments::{age, clock, lasting};
 use super::theme::Role;
@@ -20,7 +20,7 @@ pub(super) struct Cells {
 }
 
 /// The cells of a session at this depth below the root of its tree.
-pub(super) fn cells(model: &Model, known: &Known, depth: usize) -> Cells {
+pub(super) fn cells(model: &Model, known: &KnownSession, depth: usize) -> Cells {
     let session = &known.told.session;
     let need = model.list.wanted.need(known);
     let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
@@ -31,21 +31,21 @@ pub(super) fn cells(model: &Model, known: &Known, depth: usize) -> Cells {
         [name, activity(model, session), inbox(session), sparkline(known), cost, dir, why(model, known)];
     // Characters that a terminal would obey take the room of their visible form.
     let texts = texts.map(|text| shown(&text));
-    let lively = if need == Need::Archived { Role::Faint } else { Role::Plain };
+    let lively = if need == PersonNeed::Archived { Role::Faint } else { Role::Plain };
     let roles = [lively, role(need), Role::Faint, Role::Faint, Role::Faint, Role::Faint, lively];
     Cells { texts, roles }
 }
 
 /// The role for a need.
-pub(super) fn role(need: Need) -> Role {
+pub(super) fn role(need: PersonNeed) -> Role {
     match need {
-        Need::Asks => Role::Asks,
-        Need::Failed => Role::Bad,
-        Need::Held | Need::ComesBack => Role::Busy,
-        Need::Unseen => Role::Strong,
-        Need::Works => Role::Good,
-        Need::Runs => Role::Plain,
-        Need::Sleeps | Need::Stopped | Need::Archived => Role::Faint,
+        PersonNeed::Asks => Role::Asks,
+        PersonNeed::Failed => Role::Bad,
+        PersonNeed::Held | PersonNeed::ComesBack => Role::Busy,
+        PersonNeed::Unseen => Role::Strong,
+        PersonNeed::Works => Role::Good,
+        PersonNeed::Runs => Role::Plain,
+        PersonNeed::Sleeps | PersonNeed::Stopped | PersonNeed::Archived => Role::Faint,
     }
 }
 
@@ -81,7 +81,7 @@ fn inbox(session: &Session) -> String {
 }
 
 /// The last memory readings, relative to the limit or to the largest of them.
-fn sparkline(known: &Known) -> String {
+fn sparkline(known: &KnownSession) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let Some(latest) = known.memory.back() else { return String::new() };
     let most =
@@ -95,7 +95,7 @@ fn sparkline(known: &Known) -> String {
 }
 
 /// What it asks, what the search found in it, or why it is in its state.
-fn why(model: &Model, known: &Known) -> String {
+fn why(model: &Model, known: &KnownSession) -> String {
     let session = &known.told.session;
     let found = model.list.search.as_ref().and_then(|search| search.found.get(&session.name));
     if let Some(excerpt) = found.filter(|excerpt| !excerpt.is_empty()) {

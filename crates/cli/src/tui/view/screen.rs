@@ -1,6 +1,6 @@
 //! A session's terminal in the pane: with its own colours, without its sequences.
 
-use super::super::model::{Model, Screen};
+use super::super::model::{Model, WatchedScreen};
 use super::canvas::Canvas;
 use super::detail::border;
 use super::theme::Role;
@@ -8,7 +8,7 @@ use pinfold_terminal::{Colour, Looks};
 use ratatui_core::style::{Color, Modifier, Style};
 
 /// Paints the terminal.
-pub(super) fn screen(canvas: &mut Canvas<'_>, model: &Model, screen: &Screen) {
+pub(super) fn screen(canvas: &mut Canvas<'_>, model: &Model, screen: &WatchedScreen) {
     let layout = model.layout();
     if layout.pane.height == 0 {
         return;

@@ -1,8 +1,8 @@
 use super::text as text_of;
-use super::{Frame, Model, Theme, view};
-use crate::tui::effect::{Answer, Input};
+use super::{Model, Theme, UiFrame, view};
+use crate::tui::effect::{UiInput, UiReply};
 use crate::tui::fixture::{NOW, keys, model, session, ten, text};
-use crate::tui::model::Gathered;
+use crate::tui::model::SessionDetails;
 use crate::tui::update::update;
 use pinfold_api::object::{Event, Lock, LogLine, Message, Purged, Skipped};
 use serde_json::json;
@@ -51,8 +51,8 @@ fn with_details(model: &mut Model) {
     );
     let events = vec![exit(1, "clean", 0), exit(2, "crash", 1), exit(3, "drained", 0)];
     let gathered =
-        Box::new(Gathered { session: known.clone(), messages: vec![message], events, log: vec![log] });
-    update(model, Input::Answered(Answer::Detail { id: known.id, gathered: Ok(gathered) }), NOW);
+        Box::new(SessionDetails { session: known.clone(), messages: vec![message], events, log: vec![log] });
+    update(model, UiInput::Answered(UiReply::Detail { id: known.id, gathered: Ok(gathered) }), NOW);
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_search_as_it_is_typed() {
         text(&mut model, "ild");
         let hit = json!({"session": "notes", "kind": "answer", "id": "01M", "at": "2026-11-17T11:00:00Z", "excerpt": "the build is green"});
         let hits = Ok(vec![read!(hit)]);
-        update(&mut model, Input::Answered(Answer::Found { text: "i".into(), hits: Ok(Vec::new()) }), NOW);
-        update(&mut model, Input::Answered(Answer::Found { text: "ild".into(), hits }), NOW);
+        update(&mut model, UiInput::Answered(UiReply::Found { text: "i".into(), hits: Ok(Vec::new()) }), NOW);
+        update(&mut model, UiInput::Answered(UiReply::Found { text: "ild".into(), hits }), NOW);
         model
     });
 }
@@ -169,17 +169,17 @@ fn every_overlay() {
             let mut model = model(size, ten());
             keys(&mut model, typed);
             let answer = match name {
-                "locks" => Some(Answer::Locks(Ok(vec![lock.clone()]))),
-                "purge" => Some(Answer::Purged { dry: true, purged: Ok(purged.clone()) }),
+                "locks" => Some(UiReply::Locks(Ok(vec![lock.clone()]))),
+                "purge" => Some(UiReply::Purged { dry: true, purged: Ok(purged.clone()) }),
                 _ => None,
             };
             if let Some(answer) = answer {
-                update(&mut model, Input::Answered(answer), NOW);
+                update(&mut model, UiInput::Answered(answer), NOW);
             }
             if name == "follow" {
                 let of = model.list.selected.clone().unwrap();
                 let lines = Ok((1..=100).map(|line| format!("line {line} \u{1b}]0;title\u{7}")).collect());
-                update(&mut model, Input::Followed { of, lines }, NOW);
+                update(&mut model, UiInput::Followed { of, lines }, NOW);
             }
             model
         });
@@ -194,13 +194,13 @@ fn a_terminal_that_is_looked_at_and_a_daemon_that_is_away() {
         let mut terminal = pinfold_terminal::Terminal::new(pinfold_terminal::Size::new(5, 40));
         terminal.feed("$ \u{1b}[1mls\u{1b}[0m\r\n\u{1b}[34msrc\u{1b}[0m  日本  README".as_bytes());
         let of = model.list.selected.clone().unwrap();
-        update(&mut model, Input::Screen { of, shown: Ok(terminal.lines()) }, NOW);
+        update(&mut model, UiInput::Screen { of, shown: Ok(terminal.lines()) }, NOW);
         model
     });
     frames("away", |size| {
         let mut model = model(size, ten());
-        update(&mut model, Input::Feed(crate::tui::known::News::Away("it went away".into())), NOW);
-        update(&mut model, Input::Tick, NOW + 180_000);
+        update(&mut model, UiInput::Feed(crate::tui::sessions::FeedNews::Away("it went away".into())), NOW);
+        update(&mut model, UiInput::Tick, NOW + 180_000);
         model
     });
 }
@@ -211,7 +211,7 @@ fn no_size_is_too_small_or_too_large_and_no_line_is_too_long() {
         for typed in ["j", "?", "n", "s", "a", "L", ":", "/", "v", "o o", "d"] {
             let mut model = model(size, ten());
             keys(&mut model, typed);
-            let Frame { buffer, cursor } = view(&model, DARK);
+            let UiFrame { buffer, cursor } = view(&model, DARK);
             assert_eq!((buffer.area.width, buffer.area.height), size);
             assert!(cursor.is_none_or(|(x, y)| x < size.0 && y < size.1), "{size:?} {typed} {cursor:?}");
         }
@@ -229,7 +229,7 @@ fn what_a_terminal_would_obey_is_shown() {
 fn light_and_dark_and_no_colours_have_the_same_words() {
     let model = model((120, 40), ten());
     let read = |theme| {
-        let Frame { buffer, .. } = view(&model, theme);
+        let UiFrame { buffer, .. } = view(&model, theme);
         buffer.content().iter().map(|cell| cell.symbol().to_owned()).collect::<String>()
     };
     let dark = read(DARK);

@@ -1,6 +1,6 @@
 //! The runs of a session as a timeline: one sign for each end, coloured by verdict, and the last ones in words.
 
-use super::super::model::{Gathered, Model};
+use super::super::model::{Model, SessionDetails};
 use super::canvas::Pieces;
 use super::moments::clock;
 use super::theme::Role;
@@ -24,7 +24,7 @@ pub(super) fn told(exit: &LastExit) -> String {
 }
 
 /// The run ends found among the events.
-pub(super) fn runs(model: &Model, gathered: &Gathered) -> Vec<Pieces> {
+pub(super) fn runs(model: &Model, gathered: &SessionDetails) -> Vec<Pieces> {
     let ends: Vec<&Event> =
         gathered.events.iter().filter(|event| event.kind == EventKind::RunExited).collect();
     if ends.is_empty() {

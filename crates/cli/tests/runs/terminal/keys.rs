@@ -1,6 +1,6 @@
 //! Every key in the help does what it says.
 
-use super::keymap::{Place, TABLE};
+use super::keymap::{KeyContext, TABLE};
 use super::{gone, on, select};
 use crate::tty::Tty;
 use crate::world::World;
@@ -61,7 +61,7 @@ fn every_key_of_the_help_does_what_it_says() {
     tty.until("the screen before", |screen| !screen.alternate_screen() && !screen.bracketed_paste());
     let all: BTreeSet<&str> = TABLE.iter().map(|row| row.act.word()).collect();
     assert_eq!(shown, all, "a key that no case presses");
-    assert!(TABLE.iter().any(|row| row.place == Place::List));
+    assert!(TABLE.iter().any(|row| row.place == KeyContext::List));
 }
 
 fn moves(_: &World, tty: &Tty) {

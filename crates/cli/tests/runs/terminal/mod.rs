@@ -8,11 +8,11 @@ mod key;
 #[path = "../../../src/tui/keymap.rs"]
 mod keymap;
 mod keys;
-#[expect(dead_code, reason = "what is known is the program's own; not all of it is needed here")]
-#[path = "../../../src/tui/known.rs"]
-mod known;
 mod places;
 mod same;
+#[expect(dead_code, reason = "what is known is the program's own; not all of it is needed here")]
+#[path = "../../../src/tui/sessions.rs"]
+mod sessions;
 
 use crate::tty::Tty;
 use crate::world::World;

@@ -1,6 +1,6 @@
 //! The UI, the API and the command line show the same state at the same revision of the feed, at a thousand moments.
 
-use super::known::{Sessions, read};
+use super::sessions::{KnownSessions, read};
 use crate::processes::PATIENCE;
 use crate::random::Dice;
 use crate::world::World;
@@ -34,9 +34,9 @@ fn events(client: &Client) -> (Held, Receiver<(String, String)>) {
 }
 
 /// What a fresh reader knows: the API's own state, and its revision.
-fn now(client: &Client) -> Sessions {
+fn now(client: &Client) -> KnownSessions {
     let (_held, events) = events(client);
-    let mut sessions = Sessions::default();
+    let mut sessions = KnownSessions::default();
     while sessions.revision.is_none() {
         let (kind, data) = events.recv().unwrap();
         sessions.take(read(&kind, &data).unwrap());
@@ -70,7 +70,7 @@ fn lasting(mut session: Value) -> Value {
     session
 }
 
-fn of_model(sessions: &Sessions) -> BTreeMap<String, Value> {
+fn of_model(sessions: &KnownSessions) -> BTreeMap<String, Value> {
     sessions.all.iter().map(|(id, known)| (id.clone(), lasting(json!(known.told.session)))).collect()
 }
 
@@ -117,7 +117,7 @@ fn the_ui_the_api_and_the_command_line_agree_at_every_revision() {
         world.ok(&["new", &format!("s{number}"), "--mode", mode, "--", "cat"]);
     }
     let client = Client::new(world.home.join("pinfold.sock"));
-    let ((_held, feed), mut model) = (events(&client), Sessions::default());
+    let ((_held, feed), mut model) = (events(&client), KnownSessions::default());
     let mut random = Dice(21);
     let (mut moments, mut compared) = (0, 0);
     while moments < MOMENTS {

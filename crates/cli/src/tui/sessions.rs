@@ -10,7 +10,7 @@ const READINGS: usize = 8;
 
 /// A session, with fields of newer daemons that this version's `Session` does not have.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct FeedSession {
     pub(crate) session: Session,
     pub(crate) account: Option<String>,
     /// Whether a person has looked at what it did; `None` if the daemon does not say.
@@ -18,23 +18,23 @@ pub(crate) struct Told {
     pub(crate) cost: Option<f64>,
 }
 
-impl Told {
+impl FeedSession {
     /// Reads a session as the feed sends it.
-    pub(crate) fn read(object: Value) -> Option<Told> {
+    pub(crate) fn read(object: Value) -> Option<FeedSession> {
         let account = object["account"].as_str().map(str::to_owned);
         let (seen, cost) = (object["seen"].as_bool(), object["usage"]["cost_usd"].as_f64());
         let session = serde_json::from_value(object).ok()?;
-        Some(Told { session, account, seen, cost })
+        Some(FeedSession { session, account, seen, cost })
     }
 }
 
 /// One piece of news from the feed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum News {
+pub(crate) enum FeedNews {
     /// All sessions, or a part of them.
-    Snapshot { revision: String, sessions: Vec<Told>, more: bool },
+    Snapshot { revision: String, sessions: Vec<FeedSession>, more: bool },
     /// A session has changed.
-    Changed { revision: String, told: Box<Told> },
+    Changed { revision: String, told: Box<FeedSession> },
     /// A session was removed for good.
     Removed { revision: String, id: String },
     /// New measurements of a session.
@@ -45,17 +45,18 @@ pub(crate) enum News {
 
 /// A known session.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Known {
-    pub(crate) told: Told,
+pub(crate) struct KnownSession {
+    pub(crate) told: FeedSession,
     /// When it was told, by the wall clock: its sentences refer to that time.
     pub(crate) at: u64,
     /// Its last memory readings, oldest first.
     pub(crate) memory: VecDeque<u64>,
 }
 
-impl Known {
-    fn of(told: Told, before: Option<Known>, at: u64) -> Known {
-        let mut known = Known { memory: before.map(|before| before.memory).unwrap_or_default(), told, at };
+impl KnownSession {
+    fn of(told: FeedSession, before: Option<KnownSession>, at: u64) -> KnownSession {
+        let mut known =
+            KnownSession { memory: before.map(|before| before.memory).unwrap_or_default(), told, at };
         known.read_memory();
         known
     }
@@ -89,86 +90,86 @@ impl Known {
 
 /// All known sessions.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Sessions {
-    pub(crate) all: BTreeMap<String, Known>,
+pub(crate) struct KnownSessions {
+    pub(crate) all: BTreeMap<String, KnownSession>,
     /// The feed's revision that they reflect.
     pub(crate) revision: Option<String>,
     /// The wall clock, as set by the caller before each piece of news.
     pub(crate) now: u64,
     /// The parts of a snapshot that is not complete yet.
-    parts: Option<Vec<Told>>,
+    parts: Option<Vec<FeedSession>>,
 }
 
 /// What a piece of news changed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Became {
+pub(crate) enum SessionsChange {
     /// Nothing that is shown.
     Nothing,
     /// Possibly everything.
     Whole,
     /// One session has changed, or is gone.
-    One { id: String, before: Option<Box<Known>> },
+    One { id: String, before: Option<Box<KnownSession>> },
 }
 
-impl Sessions {
-    pub(crate) fn get(&self, id: &str) -> Option<&Known> {
+impl KnownSessions {
+    pub(crate) fn get(&self, id: &str) -> Option<&KnownSession> {
         self.all.get(id)
     }
 
     /// Applies a piece of news.
-    pub(crate) fn take(&mut self, news: News) -> Became {
+    pub(crate) fn take(&mut self, news: FeedNews) -> SessionsChange {
         match news {
-            News::Snapshot { revision, sessions, more } => self.snapshot(revision, sessions, more),
-            News::Changed { revision, told } => {
+            FeedNews::Snapshot { revision, sessions, more } => self.snapshot(revision, sessions, more),
+            FeedNews::Changed { revision, told } => {
                 self.revision = Some(revision);
                 let id = told.session.id.clone();
                 let before = self.all.remove(&id);
-                self.all.insert(id.clone(), Known::of(*told, before.clone(), self.now));
-                Became::One { id, before: before.map(Box::new) }
+                self.all.insert(id.clone(), KnownSession::of(*told, before.clone(), self.now));
+                SessionsChange::One { id, before: before.map(Box::new) }
             }
-            News::Removed { revision, id } => {
+            FeedNews::Removed { revision, id } => {
                 self.revision = Some(revision);
                 let before = self.all.remove(&id).map(Box::new);
-                Became::One { id, before }
+                SessionsChange::One { id, before }
             }
-            News::Live(live) => match self.all.get_mut(&live.id) {
-                None => Became::Nothing,
+            FeedNews::Live(live) => match self.all.get_mut(&live.id) {
+                None => SessionsChange::Nothing,
                 Some(known) => {
                     let (id, before) = (live.id.clone(), Some(Box::new(known.clone())));
                     known.live(*live);
-                    Became::One { id, before }
+                    SessionsChange::One { id, before }
                 }
             },
-            News::Away(_) => {
+            FeedNews::Away(_) => {
                 self.parts = None;
-                Became::Nothing
+                SessionsChange::Nothing
             }
         }
     }
 
-    fn snapshot(&mut self, revision: String, sessions: Vec<Told>, more: bool) -> Became {
+    fn snapshot(&mut self, revision: String, sessions: Vec<FeedSession>, more: bool) -> SessionsChange {
         let mut parts = self.parts.take().unwrap_or_default();
         parts.extend(sessions);
         if more {
             self.parts = Some(parts);
-            return Became::Nothing;
+            return SessionsChange::Nothing;
         }
         let (mut before, now) = (std::mem::take(&mut self.all), self.now);
-        let known = |told: Told| {
+        let known = |told: FeedSession| {
             let id = told.session.id.clone();
             let earlier = before.remove(&id);
-            (id, Known::of(told, earlier, now))
+            (id, KnownSession::of(told, earlier, now))
         };
         self.all = parts.into_iter().map(known).collect();
         self.revision = Some(revision);
-        Became::Whole
+        SessionsChange::Whole
     }
 }
 
 /// Parses one event of the feed.
-pub(crate) fn read(kind: &str, data: &str) -> Option<News> {
+pub(crate) fn read(kind: &str, data: &str) -> Option<FeedNews> {
     if kind == "live" {
-        return serde_json::from_str(data).ok().map(|live| News::Live(Box::new(live)));
+        return serde_json::from_str(data).ok().map(|live| FeedNews::Live(Box::new(live)));
     }
     let mut object: Value = serde_json::from_str(data).ok()?;
     let revision = object["revision"].as_str()?.to_owned();
@@ -176,14 +177,14 @@ pub(crate) fn read(kind: &str, data: &str) -> Option<News> {
         "snapshot" => {
             let more = object["more"].as_bool()?;
             let Value::Array(sessions) = object["sessions"].take() else { return None };
-            let sessions = sessions.into_iter().filter_map(Told::read).collect();
-            Some(News::Snapshot { revision, sessions, more })
+            let sessions = sessions.into_iter().filter_map(FeedSession::read).collect();
+            Some(FeedNews::Snapshot { revision, sessions, more })
         }
         "session" => {
-            let told = Box::new(Told::read(object["session"].take())?);
-            Some(News::Changed { revision, told })
+            let told = Box::new(FeedSession::read(object["session"].take())?);
+            Some(FeedNews::Changed { revision, told })
         }
-        "removed" => Some(News::Removed { revision, id: object["id"].as_str()?.to_owned() }),
+        "removed" => Some(FeedNews::Removed { revision, id: object["id"].as_str()?.to_owned() }),
         _ => None,
     }
 }

@@ -6,11 +6,11 @@ use clap::{Arg, Command, ValueHint};
 
 /// One completion, or a kind of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Candidate {
+pub(crate) enum Completion {
     /// This word, and its meaning.
     Word(String, String),
     /// Names that have to be looked up.
-    Asked(Wanted),
+    Asked(NameLookup),
     /// Any file.
     Files,
     /// Any directory.
@@ -19,7 +19,7 @@ pub(crate) enum Candidate {
 
 /// What kind of names to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum NameLookup {
     /// Sessions, as arguments of this verb.
     Session(String),
     /// Agents.
@@ -36,17 +36,17 @@ const WORDS: [(&str, &str); 5] = [
 ];
 
 /// Completes the last word of a line; the words before it decide what fits.
-pub(crate) fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
+pub(crate) fn completions(program: &Command, words: &[String]) -> Vec<Completion> {
     let Some((typed, before)) = words.split_last() else { return Vec::new() };
     let all = wanted(program, typed, before);
-    let fits = |candidate: &Candidate| match candidate {
-        Candidate::Word(word, _) => word.starts_with(typed.as_str()),
-        Candidate::Asked(_) | Candidate::Files | Candidate::Directories => true,
+    let fits = |candidate: &Completion| match candidate {
+        Completion::Word(word, _) => word.starts_with(typed.as_str()),
+        Completion::Asked(_) | Completion::Files | Completion::Directories => true,
     };
     all.into_iter().filter(fits).collect()
 }
 
-fn wanted(program: &Command, typed: &str, before: &[String]) -> Vec<Candidate> {
+fn wanted(program: &Command, typed: &str, before: &[String]) -> Vec<Completion> {
     let Some((at, verb)) = verb_in(program, before) else {
         if let Some(option) = before.last().and_then(|word| option_of(program, word)) {
             return values(option, "");
@@ -55,7 +55,7 @@ fn wanted(program: &Command, typed: &str, before: &[String]) -> Vec<Candidate> {
     };
     let rest = &before[at + 1..];
     if rest.iter().any(|word| word == "--") {
-        return vec![Candidate::Files];
+        return vec![Completion::Files];
     }
     if let Some(option) = rest.last().and_then(|word| option_of(verb, word)) {
         return values(option, verb.get_name());
@@ -112,23 +112,23 @@ fn is_many(arg: &Arg) -> bool {
     arg.get_num_args().is_some_and(|count| count.max_values() > 1)
 }
 
-fn verbs(program: &Command) -> Vec<Candidate> {
+fn verbs(program: &Command) -> Vec<Completion> {
     let mut names = all_verbs(program);
     names.sort_unstable();
     let all = names.into_iter().filter_map(|name| program.find_subcommand(name));
-    all.map(|verb| Candidate::Word(verb.get_name().to_owned(), summary(verb))).collect()
+    all.map(|verb| Completion::Word(verb.get_name().to_owned(), summary(verb))).collect()
 }
 
-fn options(of: &Command) -> Vec<Candidate> {
+fn options(of: &Command) -> Vec<Completion> {
     let shown = of.get_arguments().filter(|arg| !arg.is_hide_set());
-    let long = shown.filter_map(|arg| Some(Candidate::Word(format!("--{}", arg.get_long()?), meaning(arg))));
+    let long = shown.filter_map(|arg| Some(Completion::Word(format!("--{}", arg.get_long()?), meaning(arg))));
     long.collect()
 }
 
 /// The possible values of an argument.
-fn values(arg: &Arg, verb: &str) -> Vec<Candidate> {
+fn values(arg: &Arg, verb: &str) -> Vec<Completion> {
     let id = arg.get_id().as_str();
-    let word = |word: &str| Candidate::Word(word.to_owned(), String::new());
+    let word = |word: &str| Completion::Word(word.to_owned(), String::new());
     if (verb, id) == ("inbox", "state") {
         return ["queued", "delivered", "done", "failed"].map(word).to_vec();
     }
@@ -137,16 +137,16 @@ fn values(arg: &Arg, verb: &str) -> Vec<Candidate> {
         return all.split(' ').map(word).collect();
     }
     match id {
-        "session" | "sessions" | "parent" => vec![Candidate::Asked(Wanted::Session(verb.to_owned()))],
-        "agent" | "check" => vec![Candidate::Asked(Wanted::Agent)],
-        "resource" => vec![word("key:"), word("session:"), Candidate::Directories],
+        "session" | "sessions" | "parent" => vec![Completion::Asked(NameLookup::Session(verb.to_owned()))],
+        "agent" | "check" => vec![Completion::Asked(NameLookup::Agent)],
+        "resource" => vec![word("key:"), word("session:"), Completion::Directories],
         "shell" => super::shells::SHELLS.iter().map(|shell| word(shell)).collect(),
         _ => match (arg.get_possible_values(), arg.get_value_hint()) {
             (possible, _) if !possible.is_empty() => {
                 possible.iter().map(|value| word(value.get_name())).collect()
             }
-            (_, ValueHint::DirPath) => vec![Candidate::Directories],
-            (_, ValueHint::FilePath | ValueHint::AnyPath) => vec![Candidate::Files],
+            (_, ValueHint::DirPath) => vec![Completion::Directories],
+            (_, ValueHint::FilePath | ValueHint::AnyPath) => vec![Completion::Files],
             (_, _) => Vec::new(),
         },
     }
@@ -159,14 +159,14 @@ mod tests {
 
     fn said(line: &str) -> String {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let told = |candidate: &Candidate| match candidate {
-            Candidate::Word(word, _) => word.clone(),
-            Candidate::Asked(Wanted::Session(verb)) => format!("<session of {verb}>"),
-            Candidate::Asked(Wanted::Agent) => "<agent>".to_owned(),
-            Candidate::Files => "<files>".to_owned(),
-            Candidate::Directories => "<dirs>".to_owned(),
+        let told = |candidate: &Completion| match candidate {
+            Completion::Word(word, _) => word.clone(),
+            Completion::Asked(NameLookup::Session(verb)) => format!("<session of {verb}>"),
+            Completion::Asked(NameLookup::Agent) => "<agent>".to_owned(),
+            Completion::Files => "<files>".to_owned(),
+            Completion::Directories => "<dirs>".to_owned(),
         };
-        candidates(&definition(), &words).iter().map(told).collect::<Vec<_>>().join(" ")
+        completions(&definition(), &words).iter().map(told).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
