@@ -3,7 +3,7 @@
 use crate::define::definition::Definition;
 use crate::define::id_files::Outsider;
 use crate::define::others::Others;
-use crate::define::preset::{Preset, Transcript};
+use crate::define::preset::{Preset, VendorTranscript};
 use crate::define::transcript::Sought;
 use std::io;
 
@@ -18,7 +18,7 @@ pub(crate) struct BeforeStart {
 #[derive(Debug)]
 pub(crate) struct Found {
     /// Whether there is such a file, where that matters.
-    pub(crate) transcript: Option<Transcript>,
+    pub(crate) transcript: Option<VendorTranscript>,
     /// Who has the vendor session.
     pub(crate) outsider: io::Result<Option<Outsider>>,
 }

@@ -5,7 +5,7 @@ use crate::caller::Act;
 use crate::define::config::Confined;
 use crate::engine::input::Input;
 use crate::ports::locks::Folders;
-use pinfold_shim::Joins;
+use pinfold_shim::JoinRights;
 use pinfold_store::{AuditEvent, Batch, Outcome};
 use tokio::sync::oneshot;
 
@@ -34,8 +34,8 @@ impl Engine {
     }
 
     /// Who beside people may join the terminal of a session.
-    pub(super) fn joins(&self, agent: &str, session: &str) -> Joins {
+    pub(super) fn joins(&self, agent: &str, session: &str) -> JoinRights {
         let confined = self.lets_confined(agent, session);
-        Joins { confined, runs: self.config.any_may(Act::Attach) }
+        JoinRights { confined, runs: self.config.any_may(Act::Attach) }
     }
 }

@@ -1,6 +1,6 @@
 //! What the daemon knows of a run while it lives, beside what the core knows. It is gone with the run. Data only.
 
-use crate::define::definition::{Input, Turns};
+use crate::define::definition::{MessageFormat, TurnEndRule};
 use crate::engine::stopping::{Heard, Watch};
 use crate::engine::taping::Taping;
 use crate::engine::terminal::Terminal;
@@ -13,7 +13,7 @@ pub(crate) struct Run {
     /// When this daemon decided it, until it runs.
     pub(crate) due: Option<Instant>,
     /// How its agent is spoken to, from its start on: a change of the definition counts from the next run on.
-    pub(crate) spoken: Option<(Input, Turns)>,
+    pub(crate) spoken: Option<(MessageFormat, TurnEndRule)>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
     pub(crate) memory: Memory,

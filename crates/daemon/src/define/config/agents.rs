@@ -5,8 +5,8 @@ use super::reading::nearest;
 use super::value::{Flag, Names, Quoted, Text, Word, Words, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
-    ATTACHES, Attach, ExecChanges, INPUTS, IdFileKeys, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges,
-    Protocol, SESSION_IDS, SessionIds, Store, TURNS, Turns, VendorDaemon,
+    ATTACHES, AttachMode, ExecChanges, INPUTS, IdFileKeys, MessageFormat, PLACEHOLDERS, PROTOCOLS,
+    PresetChanges, Protocol, SESSION_IDS, SessionIds, TURNS, TurnEndRule, VendorDaemon, VendorStore,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -24,9 +24,9 @@ pub(super) struct Agent {
     version: Option<Command>,
     protocol: Option<Word<Protocol>>,
     session: Option<Word<SessionIds>>,
-    attach: Option<Word<Attach>>,
-    input: Option<Word<Input>>,
-    turns: Option<Word<Turns>>,
+    attach: Option<Word<AttachMode>>,
+    input: Option<Word<MessageFormat>>,
+    turns: Option<Word<TurnEndRule>>,
     pty: Option<Flag>,
     /// Variables that are taken from the caller, and those that no run is given.
     env: Option<Names>,
@@ -36,7 +36,7 @@ pub(super) struct Agent {
     /// What its threads are opened with.
     thread: Option<BTreeMap<String, Quoted>>,
     /// Where its sessions are.
-    store: Option<Store>,
+    store: Option<VendorStore>,
     transcript: Option<Quoted>,
     id_file: Option<Quoted>,
     /// What the keys of that file mean.
@@ -107,16 +107,16 @@ impl Words for Protocol {
     const WORDS: &'static [(&'static str, Protocol)] = &PROTOCOLS;
 }
 
-impl Words for Attach {
-    const WORDS: &'static [(&'static str, Attach)] = &ATTACHES;
+impl Words for AttachMode {
+    const WORDS: &'static [(&'static str, AttachMode)] = &ATTACHES;
 }
 
-impl Words for Input {
-    const WORDS: &'static [(&'static str, Input)] = &INPUTS;
+impl Words for MessageFormat {
+    const WORDS: &'static [(&'static str, MessageFormat)] = &INPUTS;
 }
 
-impl Words for Turns {
-    const WORDS: &'static [(&'static str, Turns)] = &TURNS;
+impl Words for TurnEndRule {
+    const WORDS: &'static [(&'static str, TurnEndRule)] = &TURNS;
 }
 
 impl Words for SessionIds {
