@@ -1,9 +1,9 @@
 //! What the text of an error means, for agents with no code for it, and what the end of a turn says of the
 //! account.
 
-use crate::observation::{Limit, Reach};
-use crate::turn::{Failure, FailureKind};
-use crate::word::{How, Word};
+use crate::observation::{LimitReach, LimitStatus};
+use crate::turn::{FailureKind, TurnFailure};
+use crate::word::{AgentWord, How};
 
 /// Phrases that agents and vendors use for a limit.
 const LIMITS: [&str; 6] = [
@@ -36,18 +36,18 @@ fn says_limit(text: &str) -> bool {
 }
 
 /// Returns what the end of a turn says of the account. A limit is reported once, until a turn has gone well.
-pub(crate) fn account(limited: &mut bool, how: &How) -> Option<Word> {
+pub(crate) fn account(limited: &mut bool, how: &How) -> Option<AgentWord> {
     match how {
         How::Done => {
             *limited = false;
             None
         }
-        How::Failed(Failure { kind: FailureKind::Limit, .. }) => {
+        How::Failed(TurnFailure { kind: FailureKind::Limit, .. }) => {
             let told = std::mem::replace(limited, true);
-            let limit = Limit { reach: Reach::Reached, until: None, window: None, used: None };
-            (!told).then_some(Word::Limit(limit))
+            let limit = LimitStatus { reach: LimitReach::Reached, until: None, window: None, used: None };
+            (!told).then_some(AgentWord::Limit(limit))
         }
-        How::Failed(Failure { kind: FailureKind::Login, text }) => Some(Word::Login(text.clone())),
+        How::Failed(TurnFailure { kind: FailureKind::Login, text }) => Some(AgentWord::Login(text.clone())),
         How::Failed(_) | How::Cancelled => None,
     }
 }

@@ -4,11 +4,11 @@
 //! needs a new version number. A cursor that cannot be read becomes a fold that knows nothing and concludes
 //! nothing.
 
-use crate::ledger::Ledger;
-use crate::lines::Progress;
+use crate::ledger::RunLedger;
+use crate::lines::LineProgress;
 use crate::mind::Mind;
 use crate::setup::Setup;
-use crate::state::{State, Unknown};
+use crate::state::{TranslatorState, UnknownState};
 use pinfold_core::RunNumber;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 
 /// A fold's position on the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct FoldPosition {
     pub(crate) run: RunNumber,
     /// How far the tape was folded.
     pub(crate) to: u64,
@@ -30,26 +30,26 @@ pub(crate) struct Place {
 struct Head {
     version: u32,
     #[serde(flatten)]
-    place: Place,
+    place: FoldPosition,
 }
 
 /// All that a fold knows.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Cursor {
     #[serde(flatten)]
-    pub(crate) place: Place,
-    pub(crate) out: Progress,
-    pub(crate) err: Progress,
+    pub(crate) place: FoldPosition,
+    pub(crate) out: LineProgress,
+    pub(crate) err: LineProgress,
     pub(crate) setup: Setup,
-    pub(crate) ledger: Ledger,
-    pub(crate) state: State,
+    pub(crate) ledger: RunLedger,
+    pub(crate) state: TranslatorState,
 }
 
 /// A cursor that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     /// Its position, if at least that can be read.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<FoldPosition>,
     pub(crate) why: String,
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct Unreadable {
 struct Written<'a> {
     version: u32,
     #[serde(flatten)]
-    place: Place,
-    out: Progress,
-    err: Progress,
+    place: FoldPosition,
+    out: LineProgress,
+    err: LineProgress,
     setup: &'a Setup,
-    ledger: &'a Ledger,
-    state: &'a State,
+    ledger: &'a RunLedger,
+    state: &'a TranslatorState,
 }
 
 /// Reads a cursor.
@@ -82,14 +82,14 @@ pub(crate) fn read(text: &str) -> Result<Cursor, Unreadable> {
 
 /// Writes a cursor. If it does not fit, which no agent should bring about, the knowledge is dropped, and the
 /// fold that reads it concludes nothing.
-pub(crate) fn write(place: Place, out: Progress, err: Progress, mind: &Mind) -> String {
+pub(crate) fn write(place: FoldPosition, out: LineProgress, err: LineProgress, mind: &Mind) -> String {
     let Mind { setup, ledger, state } = mind;
     let text = to_text(&Written { version: VERSION, place, out, err, setup, ledger, state });
     if text.len() <= LONGEST_CURSOR {
         return text;
     }
     let (setup, ledger) = (Setup { protocol: setup.protocol, ..Setup::default() }, ledger.bare());
-    let state = State::Unknown(Unknown {});
+    let state = TranslatorState::Unknown(UnknownState {});
     let (setup, ledger, state) = (&setup, &ledger, &state);
     to_text(&Written { version: VERSION, place, out, err, setup, ledger, state })
 }

@@ -5,7 +5,7 @@ use pinfold_core::{RunNumber, Wall};
 
 /// One entry of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct FoldEntry<'a> {
     /// Where the entry begins on the tape.
     pub position: u64,
     /// Where the entry ends; no other entry begins before that.
@@ -15,14 +15,14 @@ pub struct Entry<'a> {
     /// When it was written.
     pub at: Wall,
     /// The entry's kind.
-    pub what: What,
+    pub what: EntryKind,
     /// The printed bytes; for other kinds they are not read.
     pub bytes: &'a [u8],
 }
 
 /// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum EntryKind {
     /// The agent printed this on its standard output.
     Out,
     /// The agent printed this on its standard error.

@@ -1,6 +1,6 @@
 //! `exec`: one run per message, given as an argument or on standard input; the exit ends the turn.
 //!
-//! The preset's data ([`Exec`](crate::preset::Exec)) says what its lines mean. The outcome comes from what
+//! The preset's data ([`ExecRules`](crate::preset::ExecRules)) says what its lines mean. The outcome comes from what
 //! was printed; the exit only confirms it, because agents exit with 0 after errors. If the preset says how a
 //! turn ends, exit 0 without such a line is a turn that was cut short; otherwise exit 0 is done, and all that
 //! was printed is the answer. Any other code is a failed turn, except for the codes by which an agent says
@@ -12,13 +12,13 @@
 
 use crate::intent::{CannotSay, Intent, Prompt};
 use crate::label::Label;
-use crate::ledger::Open;
-use crate::note::{self, Note};
-use crate::observation::{Limit, Reach, SessionRefused};
-use crate::preset::{Ends, Exec as Rules, Joined, PromptBy, Reads, Recognises};
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::turn::{EndedBy, Failure, FailureKind, Usage};
-use crate::word::{End, How, Named, Word};
+use crate::ledger::OpenDelivery;
+use crate::note::{self, LogNote};
+use crate::observation::{LimitReach, LimitStatus, SessionRefused};
+use crate::preset::{EndsTurn, ExecRules as Rules, Joined, PromptBy, ReadRule, Recognises};
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::turn::{EndedBy, FailureKind, TurnFailure, Usage};
+use crate::word::{AgentWord, How, NamedTurn, ReportedEnd};
 use pinfold_core::Exit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,27 +71,27 @@ enum Ended {
 }
 
 impl Translate for Exec {
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord> {
         let rules = &see.setup.exec;
         match heard {
-            Heard::Begin => vec![Word::Ready],
-            Heard::Line { bytes, .. } => {
+            TranslatorInput::Begin => vec![AgentWord::Ready],
+            TranslatorInput::Line { bytes, .. } => {
                 self.note_last(bytes);
                 if rules.reads.is_empty() { vec![self.plain(bytes)] } else { self.line(bytes, rules) }
             }
-            Heard::ErrorLine(bytes) => self.complains(bytes, &rules.recognises),
-            Heard::TooLong => {
+            TranslatorInput::ErrorLine(bytes) => self.complains(bytes, &rules.recognises),
+            TranslatorInput::TooLong => {
                 self.too_long = true;
                 Vec::new()
             }
-            Heard::Exited(exit, by) => self.exited(exit, by, see),
+            TranslatorInput::Exited(exit, by) => self.exited(exit, by, see),
             // The turn began with the run, so earlier output counts.
-            Heard::Said { number, label: Label::Prompt { .. } } => vec![Word::Taken(number)],
-            Heard::Said { .. } | Heard::Written { .. } => Vec::new(),
+            TranslatorInput::Said { number, label: Label::Prompt { .. } } => vec![AgentWord::Taken(number)],
+            TranslatorInput::Said { .. } | TranslatorInput::Written { .. } => Vec::new(),
         }
     }
 
-    fn say(&self, _number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, _number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         match (intent, see.setup.exec.prompt) {
             // Even agents that get the prompt as an argument wait for the end of their input.
             (Intent::Prompt(_), PromptBy::Argv) | (Intent::Close, _) => Ok(Spoken::end()),
@@ -124,30 +124,30 @@ pub fn prompt_text(prompt: &Prompt) -> String {
 
 impl Exec {
     /// Handles a line of an agent that prints only its answer; the answer does not end with a line end.
-    fn plain(&mut self, line: &[u8]) -> Word {
+    fn plain(&mut self, line: &[u8]) -> AgentWord {
         let between = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-        Word::More(format!("{between}{}", String::from_utf8_lossy(line)))
+        AgentWord::More(format!("{between}{}", String::from_utf8_lossy(line)))
     }
 
-    fn line(&mut self, line: &[u8], rules: &Rules) -> Vec<Word> {
+    fn line(&mut self, line: &[u8], rules: &Rules) -> Vec<AgentWord> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Vec::new();
         }
         let Ok(line) = serde_json::from_slice::<Value>(line) else {
-            return vec![Word::Note(Note::garbage(line))];
+            return vec![AgentWord::Note(LogNote::garbage(line))];
         };
         let counting = rules.reads.iter().filter(|reads| reads.counts_for(&line));
         counting.flat_map(|reads| self.rule(reads, &line, &rules.recognises)).collect()
     }
 
     /// Applies one rule to a line that it matches.
-    fn rule(&mut self, reads: &Reads, line: &Value, recognises: &Recognises) -> Vec<Word> {
+    fn rule(&mut self, reads: &ReadRule, line: &Value, recognises: &Recognises) -> Vec<AgentWord> {
         let text = |place: &Option<String>| line.pointer(place.as_ref()?)?.as_str().map(str::to_owned);
         let mut words = Vec::new();
-        words.extend(text(&reads.session).map(Word::Session));
+        words.extend(text(&reads.session).map(AgentWord::Session));
         words.extend(text(&reads.answer).map(|text| match reads.joined {
-            Joined::Last => Word::Anew(text),
-            Joined::Pieces => Word::More(text),
+            Joined::Last => AgentWord::Anew(text),
+            Joined::Pieces => AgentWord::More(text),
         }));
         if let Some(error) = text(&reads.error) {
             words.extend(self.recognise(&error, recognises));
@@ -158,22 +158,22 @@ impl Exec {
         }
         if let Some(ends) = reads.ends {
             self.ended = Some(match ends {
-                Ends::Done => Ended::Done,
-                Ends::Failed => Ended::Failed,
+                EndsTurn::Done => Ended::Done,
+                EndsTurn::Failed => Ended::Failed,
             });
         }
         words
     }
 
     /// Returns what an error means, the first time it is said.
-    fn recognise(&mut self, text: &str, recognises: &Recognises) -> Option<Word> {
+    fn recognise(&mut self, text: &str, recognises: &Recognises) -> Option<AgentWord> {
         let meaning = meaning(text, recognises).filter(|meaning| !self.recognised.contains(meaning))?;
         self.recognised.push(meaning);
         Some(word(meaning, text))
     }
 
     /// Handles a line on standard error.
-    fn complains(&mut self, line: &[u8], recognises: &Recognises) -> Vec<Word> {
+    fn complains(&mut self, line: &[u8], recognises: &Recognises) -> Vec<AgentWord> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim();
         if text.is_empty() {
@@ -191,11 +191,11 @@ impl Exec {
         }
     }
 
-    fn exited(&mut self, exit: Exit, by: EndedBy, see: &View<'_>) -> Vec<Word> {
+    fn exited(&mut self, exit: Exit, by: EndedBy, see: &RunView<'_>) -> Vec<AgentWord> {
         let Some(how) = self.how(exit, by, &see.setup.exec) else { return Vec::new() };
-        let ended = |open: &Open| {
-            let turn = Named::Number(open.number);
-            Word::Ended(End { turn, how: how.clone(), text: None, usage: self.usage.clone() })
+        let ended = |open: &OpenDelivery| {
+            let turn = NamedTurn::Number(open.number);
+            AgentWord::Ended(ReportedEnd { turn, how: how.clone(), text: None, usage: self.usage.clone() })
         };
         see.ledger.open().iter().map(ended).collect()
     }
@@ -207,7 +207,9 @@ impl Exec {
         match (self.ended, exit, by) {
             (Some(Ended::Done), ..) if !self.too_long => Some(How::Done),
             (Some(Ended::Failed), ..) => Some(How::Failed(self.failure(&rules.recognises))),
-            (_, Exit::Code(_), EndedBy::Itself) if self.too_long => Some(How::Failed(Failure::too_long())),
+            (_, Exit::Code(_), EndedBy::Itself) if self.too_long => {
+                Some(How::Failed(TurnFailure::too_long()))
+            }
             (_, Exit::Code(0), EndedBy::Itself) => (!says_end).then_some(How::Done),
             (_, Exit::Code(code), EndedBy::Itself) => self.fails_with(code, &rules.recognises),
             (
@@ -223,23 +225,23 @@ impl Exec {
         if NOT_BEGUN.contains(&code) || self.recognised.contains(&Meaning::Busy) {
             return None;
         }
-        let Failure { kind, text } = self.failure(recognises);
+        let TurnFailure { kind, text } = self.failure(recognises);
         let words = Some(text).filter(|text| !text.is_empty()).or_else(|| self.last.clone());
         let text = match words {
             Some(words) => format!("it exited with {code}: `{words}`"),
             None => format!("it exited with {code} and printed nothing"),
         };
-        Some(How::Failed(Failure { kind, text }))
+        Some(How::Failed(TurnFailure { kind, text }))
     }
 
-    fn failure(&self, recognises: &Recognises) -> Failure {
+    fn failure(&self, recognises: &Recognises) -> TurnFailure {
         let text = self.error.clone().or_else(|| self.complaint.clone()).unwrap_or_default();
         let kind = match meaning(&text, recognises) {
             Some(Meaning::Limit) => FailureKind::Limit,
             Some(Meaning::Login) => FailureKind::Login,
             Some(Meaning::Busy | Meaning::UnknownSession) | None => FailureKind::Other,
         };
-        Failure { kind, text }
+        TurnFailure { kind, text }
     }
 }
 
@@ -256,11 +258,16 @@ fn meaning(text: &str, recognises: &Recognises) -> Option<Meaning> {
     meanings.into_iter().find(|(parts, _)| has(parts)).map(|(_, meaning)| meaning)
 }
 
-fn word(meaning: Meaning, text: &str) -> Word {
+fn word(meaning: Meaning, text: &str) -> AgentWord {
     match meaning {
-        Meaning::Busy => Word::SessionRefused(SessionRefused::Busy),
-        Meaning::UnknownSession => Word::SessionRefused(SessionRefused::Unknown),
-        Meaning::Login => Word::Login(note::short(text, LONGEST_ERROR)),
-        Meaning::Limit => Word::Limit(Limit { reach: Reach::Reached, until: None, window: None, used: None }),
+        Meaning::Busy => AgentWord::SessionRefused(SessionRefused::Busy),
+        Meaning::UnknownSession => AgentWord::SessionRefused(SessionRefused::Unknown),
+        Meaning::Login => AgentWord::Login(note::short(text, LONGEST_ERROR)),
+        Meaning::Limit => AgentWord::Limit(LimitStatus {
+            reach: LimitReach::Reached,
+            until: None,
+            window: None,
+            used: None,
+        }),
     }
 }

@@ -1,18 +1,18 @@
 //! The fold of one run: entries of its tape in, observations out; intents in, bytes out.
 
-use crate::cursor::{self, Cursor, Place, Unreadable};
-use crate::entry::{Entry, What};
+use crate::cursor::{self, Cursor, FoldPosition, Unreadable};
+use crate::entry::{EntryKind, FoldEntry};
 use crate::intent::{CannotSay, Intent, Utterance};
 use crate::label::Label;
-use crate::ledger::Ledger;
-use crate::lines::{LONGEST_LINE, Lines, Piece};
+use crate::ledger::RunLedger;
+use crate::lines::{LONGEST_LINE, LinePiece, LineReader};
 use crate::mind::Mind;
-use crate::note::Note;
+use crate::note::LogNote;
 use crate::observation::{Activity, GaveUp, Observation};
 use crate::preset::Protocol;
 use crate::setup::Setup;
-use crate::state::{State, Unknown};
-use crate::translate::Heard;
+use crate::state::{TranslatorState, UnknownState};
+use crate::translate::TranslatorInput;
 use crate::turn::{Delivery, EndedBy};
 use crate::word::Want;
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
@@ -23,9 +23,9 @@ const LONGEST_ERROR_LINE: usize = 64 << 10;
 /// What is known of one run from its tape.
 #[derive(Debug)]
 pub struct Fold {
-    place: Place,
-    out: Lines,
-    err: Lines,
+    place: FoldPosition,
+    out: LineReader,
+    err: LineReader,
     mind: Mind,
 }
 
@@ -34,19 +34,19 @@ impl Fold {
     /// the run.
     #[must_use]
     pub fn begin(run: RunNumber, setup: Setup) -> (Fold, Vec<Observation>) {
-        let (mut told, state) = (Vec::new(), State::new(setup.protocol));
-        let ledger = Ledger::new(setup.vendor_session.as_deref());
+        let (mut told, state) = (Vec::new(), TranslatorState::new(setup.protocol));
+        let ledger = RunLedger::new(setup.vendor_session.as_deref());
         let mut fold = Fold {
-            place: Place { run, to: 0 },
-            out: Lines::new(LONGEST_LINE),
-            err: Lines::new(LONGEST_ERROR_LINE),
+            place: FoldPosition { run, to: 0 },
+            out: LineReader::new(LONGEST_LINE),
+            err: LineReader::new(LONGEST_ERROR_LINE),
             mind: Mind { setup, ledger, state },
         };
         if fold.mind.state.is_unknown() {
             let why = "this version has no translator for its protocol".to_owned();
-            fold.mind.ledger.note(Note::Unknown { why }, &mut told);
+            fold.mind.ledger.note(LogNote::Unknown { why }, &mut told);
         }
-        fold.mind.hear(Heard::Begin, Wall(0), &mut told);
+        fold.mind.hear(TranslatorInput::Begin, Wall(0), &mut told);
         (fold, told)
     }
 
@@ -66,29 +66,29 @@ impl Fold {
         let Cursor { place, out, err, setup, ledger, state } = cursor;
         Fold {
             place,
-            out: Lines::resume(LONGEST_LINE, out),
-            err: Lines::resume(LONGEST_ERROR_LINE, err),
+            out: LineReader::resume(LONGEST_LINE, out),
+            err: LineReader::resume(LONGEST_ERROR_LINE, err),
             mind: Mind { setup, ledger, state },
         }
     }
 
-    fn unknown(run: RunNumber, place: Option<Place>, why: String) -> (Fold, Vec<Observation>) {
-        let state = State::Unknown(Unknown {});
+    fn unknown(run: RunNumber, place: Option<FoldPosition>, why: String) -> (Fold, Vec<Observation>) {
+        let state = TranslatorState::Unknown(UnknownState {});
         let mut fold = Fold {
-            place: place.filter(|place| place.run == run).unwrap_or(Place { run, to: 0 }),
-            out: Lines::new(LONGEST_LINE),
-            err: Lines::new(LONGEST_ERROR_LINE),
-            mind: Mind { setup: Setup::default(), ledger: Ledger::default(), state },
+            place: place.filter(|place| place.run == run).unwrap_or(FoldPosition { run, to: 0 }),
+            out: LineReader::new(LONGEST_LINE),
+            err: LineReader::new(LONGEST_ERROR_LINE),
+            mind: Mind { setup: Setup::default(), ledger: RunLedger::default(), state },
         };
         let mut told = Vec::new();
-        fold.mind.ledger.note(Note::Unknown { why }, &mut told);
+        fold.mind.ledger.note(LogNote::Unknown { why }, &mut told);
         told.push(Observation::Activity(Activity::Unknown));
         (fold, told)
     }
 
     /// Folds one entry. Entries of other runs, and those already folded, are skipped.
     #[must_use]
-    pub fn entry(&mut self, entry: &Entry<'_>) -> Vec<Observation> {
+    pub fn entry(&mut self, entry: &FoldEntry<'_>) -> Vec<Observation> {
         let mut told = Vec::new();
         if entry.run != self.place.run {
             return told;
@@ -98,11 +98,11 @@ impl Fold {
             return told;
         }
         match &entry.what {
-            What::Out => self.printed(entry, &mut told),
-            What::Err => self.complained(entry, &mut told),
-            What::Said { number, label } => self.said(*number, label, entry, &mut told),
-            What::Gap { lost } => self.gap(*lost, &mut told),
-            What::End => self.ended(entry.at, &mut told),
+            EntryKind::Out => self.printed(entry, &mut told),
+            EntryKind::Err => self.complained(entry, &mut told),
+            EntryKind::Said { number, label } => self.said(*number, label, entry, &mut told),
+            EntryKind::Gap { lost } => self.gap(*lost, &mut told),
+            EntryKind::End => self.ended(entry.at, &mut told),
         }
         self.place.to = entry.end.max(entry.position);
         told
@@ -113,7 +113,7 @@ impl Fold {
     #[must_use]
     pub fn written(&mut self, number: u64) -> Vec<Observation> {
         let mut told = Vec::new();
-        self.mind.hear(Heard::Written { number }, Wall(0), &mut told);
+        self.mind.hear(TranslatorInput::Written { number }, Wall(0), &mut told);
         told
     }
 
@@ -122,7 +122,7 @@ impl Fold {
     #[must_use]
     pub fn exited(&mut self, exit: Exit, by: EndedBy) -> Vec<Observation> {
         let mut told = Vec::new();
-        self.mind.hear(Heard::Exited(exit, by), Wall(0), &mut told);
+        self.mind.hear(TranslatorInput::Exited(exit, by), Wall(0), &mut told);
         self.mind.ledger.exited(&mut told);
         told
     }
@@ -257,33 +257,33 @@ impl Fold {
     }
 
     /// Handles an entry that was folded before: only an unfinished line is read again.
-    fn again(&mut self, entry: &Entry<'_>) {
+    fn again(&mut self, entry: &FoldEntry<'_>) {
         match entry.what {
-            What::Out => self.out.again(entry.position, entry.bytes),
-            What::Err => self.err.again(entry.position, entry.bytes),
-            What::Said { .. } | What::Gap { .. } | What::End => {}
+            EntryKind::Out => self.out.again(entry.position, entry.bytes),
+            EntryKind::Err => self.err.again(entry.position, entry.bytes),
+            EntryKind::Said { .. } | EntryKind::Gap { .. } | EntryKind::End => {}
         }
     }
 
-    fn printed(&mut self, entry: &Entry<'_>, told: &mut Vec<Observation>) {
+    fn printed(&mut self, entry: &FoldEntry<'_>, told: &mut Vec<Observation>) {
         let Fold { out, mind, .. } = self;
         out.read(entry.position, entry.bytes, |piece| printed(mind, &piece, entry.at, told));
     }
 
-    fn complained(&mut self, entry: &Entry<'_>, told: &mut Vec<Observation>) {
+    fn complained(&mut self, entry: &FoldEntry<'_>, told: &mut Vec<Observation>) {
         let Fold { err, mind, .. } = self;
         err.read(entry.position, entry.bytes, |piece| complained(mind, &piece, entry.at, told));
     }
 
-    fn said(&mut self, number: u64, label: &Label, entry: &Entry<'_>, told: &mut Vec<Observation>) {
+    fn said(&mut self, number: u64, label: &Label, entry: &FoldEntry<'_>, told: &mut Vec<Observation>) {
         self.mind.ledger.said(number, label, entry.position);
-        self.mind.hear(Heard::Said { number, label }, entry.at, told);
+        self.mind.hear(TranslatorInput::Said { number, label }, entry.at, told);
     }
 
     fn gap(&mut self, lost: u64, told: &mut Vec<Observation>) {
         self.out.interrupted();
         self.err.interrupted();
-        self.mind.ledger.note(Note::Gap { lost: Some(lost) }, told);
+        self.mind.ledger.note(LogNote::Gap { lost: Some(lost) }, told);
     }
 
     fn ended(&mut self, at: Wall, told: &mut Vec<Observation>) {
@@ -294,21 +294,21 @@ impl Fold {
 }
 
 /// Handles a piece of the agent's output.
-fn printed(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observation>) {
+fn printed(mind: &mut Mind, piece: &LinePiece<'_>, at: Wall, told: &mut Vec<Observation>) {
     match *piece {
-        Piece::Line { bytes, began } => mind.hear(Heard::Line { bytes, began }, at, told),
-        Piece::TooLong => {
-            mind.ledger.note(Note::LineTooLong, told);
-            mind.hear(Heard::TooLong, at, told);
+        LinePiece::Line { bytes, began } => mind.hear(TranslatorInput::Line { bytes, began }, at, told),
+        LinePiece::TooLong => {
+            mind.ledger.note(LogNote::LineTooLong, told);
+            mind.hear(TranslatorInput::TooLong, at, told);
         }
-        Piece::Lost => mind.ledger.note(Note::Gap { lost: None }, told),
+        LinePiece::Lost => mind.ledger.note(LogNote::Gap { lost: None }, told),
     }
 }
 
 /// Handles a piece of the agent's standard error.
-fn complained(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observation>) {
+fn complained(mind: &mut Mind, piece: &LinePiece<'_>, at: Wall, told: &mut Vec<Observation>) {
     match *piece {
-        Piece::Line { bytes, .. } => mind.hear(Heard::ErrorLine(bytes), at, told),
-        Piece::TooLong | Piece::Lost => {}
+        LinePiece::Line { bytes, .. } => mind.hear(TranslatorInput::ErrorLine(bytes), at, told),
+        LinePiece::TooLong | LinePiece::Lost => {}
     }
 }

@@ -18,7 +18,7 @@ pub enum Intent {
     /// A message.
     Prompt(Prompt),
     /// The answer to a request.
-    Answer(Reply),
+    Answer(RequestReply),
     /// End the current turn, and keep running.
     Interrupt,
     /// Nothing more will come: close the agent's input.
@@ -41,12 +41,12 @@ pub struct Prompt {
     /// Paths of the message's files.
     pub files: Vec<String>,
     /// The session that sent it, if any.
-    pub from: Option<Sender>,
+    pub from: Option<MessageSender>,
 }
 
 /// A session that sent a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sender {
+pub struct MessageSender {
     /// The sending session's name.
     pub session: String,
     /// Whether the session sent the message to itself.
@@ -55,11 +55,11 @@ pub struct Sender {
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct RequestReply {
     /// The request that is answered.
     pub request: RequestId,
     /// Yes or no.
-    pub verdict: Verdict,
+    pub verdict: Consent,
     /// What the person adds in words.
     pub words: Option<String>,
     /// Answer all requests of this kind the same way, if the agent offers that.
@@ -68,7 +68,7 @@ pub struct Reply {
 
 /// Whether an agent may do what it asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Consent {
     /// It may.
     Allow,
     /// It may not.

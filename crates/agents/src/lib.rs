@@ -54,15 +54,17 @@ mod turn;
 mod word;
 
 pub use cursor::LONGEST_CURSOR;
-pub use entry::{Entry, What};
+pub use entry::{EntryKind, FoldEntry};
 pub use exec::prompt_text;
 pub use fold::Fold;
-pub use intent::{CannotSay, Intent, LONGEST_WORD, Prompt, Reply, Sender, Utterance, Verdict};
+pub use intent::{CannotSay, Consent, Intent, LONGEST_WORD, MessageSender, Prompt, RequestReply, Utterance};
 pub use label::{LONGEST_LABEL, Label};
 pub use lines::LONGEST_LINE;
-pub use note::Note;
-pub use observation::{Activity, GaveUp, Limit, Observation, Reach, SessionRefused};
+pub use note::LogNote;
+pub use observation::{Activity, GaveUp, LimitReach, LimitStatus, Observation, SessionRefused};
 pub use preset::{Preset, PresetChanges, Protocol};
 pub use request::{NotARequest, Request, RequestId, RequestKind};
 pub use setup::Setup;
-pub use turn::{Answer, Delivery, EndedBy, Failure, FailureKind, Outcome, Spent, Turn, Usage};
+pub use turn::{
+    Delivery, EndedBy, FailureKind, Spent, TurnAnswer, TurnFailure, TurnOutcome, TurnOwner, Usage,
+};

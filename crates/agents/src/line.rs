@@ -5,13 +5,13 @@
 //! (`turns = "done"`).
 
 use crate::intent::{CannotSay, Intent, Prompt};
-use crate::ledger::Open;
+use crate::ledger::OpenDelivery;
 use crate::message_word;
-use crate::note::{self, Note};
-use crate::preset::{Input, Turns};
+use crate::note::{self, LogNote};
+use crate::preset::{MessageFormat, TurnEndRule};
 use crate::setup::Setup;
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::word::{End, How, Named, Text, Word};
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::word::{AgentWord, AnswerText, How, NamedTurn, ReportedEnd};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,22 +23,27 @@ const LONGEST_ANSWER: usize = 1 << 20;
 
 /// The state of a line-reading program, which is all in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Line {}
+pub(crate) struct LineProtocol {}
 
-impl Translate for Line {
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+impl Translate for LineProtocol {
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord> {
         match (heard, see.setup.turns) {
-            (Heard::Begin, _) => vec![Word::Ready],
-            (Heard::Written { number }, Turns::Line) => taken_and_done(number, see),
-            (Heard::Written { number }, Turns::Done) => see.written(number).map(Word::Began).collect(),
-            (Heard::Line { bytes, began }, Turns::Done) => printed(bytes, began, see),
-            (Heard::TooLong, Turns::Done) => see.too_long(),
-            (Heard::Line { .. } | Heard::TooLong, Turns::Line)
-            | (Heard::Said { .. } | Heard::ErrorLine(_) | Heard::Exited(..), _) => Vec::new(),
+            (TranslatorInput::Begin, _) => vec![AgentWord::Ready],
+            (TranslatorInput::Written { number }, TurnEndRule::Line) => taken_and_done(number, see),
+            (TranslatorInput::Written { number }, TurnEndRule::Done) => {
+                see.written(number).map(AgentWord::Began).collect()
+            }
+            (TranslatorInput::Line { bytes, began }, TurnEndRule::Done) => printed(bytes, began, see),
+            (TranslatorInput::TooLong, TurnEndRule::Done) => see.too_long(),
+            (TranslatorInput::Line { .. } | TranslatorInput::TooLong, TurnEndRule::Line)
+            | (
+                TranslatorInput::Said { .. } | TranslatorInput::ErrorLine(_) | TranslatorInput::Exited(..),
+                _,
+            ) => Vec::new(),
         }
     }
 
-    fn say(&self, _number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, _number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         match intent {
             Intent::Prompt(prompt) => Ok(Spoken::line(&message(see.setup.input, prompt))),
             Intent::Close => Ok(Spoken::end()),
@@ -47,47 +52,47 @@ impl Translate for Line {
     }
 
     fn tells_activity(&self, setup: &Setup) -> bool {
-        setup.turns == Turns::Done
+        setup.turns == TurnEndRule::Done
     }
 }
 
 /// Ends the turns that are over as soon as they are written.
-fn taken_and_done(number: u64, see: &View<'_>) -> Vec<Word> {
+fn taken_and_done(number: u64, see: &RunView<'_>) -> Vec<AgentWord> {
     let ended = |turn| {
-        let end = End { turn, how: How::Done, text: None, usage: None };
-        [Word::Began(turn), Word::Ended(end)]
+        let end = ReportedEnd { turn, how: How::Done, text: None, usage: None };
+        [AgentWord::Began(turn), AgentWord::Ended(end)]
     };
     see.written(number).flat_map(ended).collect()
 }
 
 /// Returns what a line means: nothing, unless it has the mark.
-fn printed(line: &[u8], began: u64, see: &View<'_>) -> Vec<Word> {
+fn printed(line: &[u8], began: u64, see: &RunView<'_>) -> Vec<AgentWord> {
     let Some(rest) = line.strip_prefix(MARK) else { return Vec::new() };
     let named = first_id(rest);
     // A line that began before the turn belongs to what came before.
     let Some(open) = see.ledger.open().first().filter(|open| open.since < began) else {
-        return vec![Word::Note(Note::StrayEnd { named: named.map(|(id, _)| id) })];
+        return vec![AgentWord::Note(LogNote::StrayEnd { named: named.map(|(id, _)| id) })];
     };
     vec![match named {
         Some((id, end)) if id == open.delivery.message => ends(open, &rest[end..]),
-        Some((id, _)) => Word::InDoubt { number: open.number, named: id, text: answer(rest) },
+        Some((id, _)) => AgentWord::InDoubt { number: open.number, named: id, text: answer(rest) },
         None => ends(open, rest),
     }]
 }
 
-fn ends(open: &Open, rest: &[u8]) -> Word {
-    let turn = Named::Number(open.number);
-    Word::Ended(End { turn, how: How::Done, text: Some(answer(rest)), usage: None })
+fn ends(open: &OpenDelivery, rest: &[u8]) -> AgentWord {
+    let turn = NamedTurn::Number(open.number);
+    AgentWord::Ended(ReportedEnd { turn, how: How::Done, text: Some(answer(rest)), usage: None })
 }
 
 /// Returns the answer after the mark: a JSON string is decoded, anything else is taken as it is.
-fn answer(rest: &[u8]) -> Text {
+fn answer(rest: &[u8]) -> AnswerText {
     let whole = rest.len() <= LONGEST_ANSWER;
     let text = String::from_utf8_lossy(&rest[..rest.len().min(LONGEST_ANSWER)]);
     let text = text.trim();
     let text = serde_json::from_str(text).unwrap_or_else(|_| text.to_owned());
     // Text that is not UTF-8 grows when it is converted.
-    Text { whole: whole && text.len() <= LONGEST_ANSWER, text: note::short(&text, LONGEST_ANSWER) }
+    AnswerText { whole: whole && text.len() <= LONGEST_ANSWER, text: note::short(&text, LONGEST_ANSWER) }
 }
 
 /// Returns the id that a text begins with, and where it ends.
@@ -98,10 +103,10 @@ fn first_id(text: &[u8]) -> Option<(MessageId, usize)> {
 }
 
 /// Formats one message as one line, without the newline. Another session's text never looks like a person's.
-fn message(how: Input, prompt: &Prompt) -> String {
+fn message(how: MessageFormat, prompt: &Prompt) -> String {
     match how {
-        Input::Line => escaped(prompt),
-        Input::Json => {
+        MessageFormat::Line => escaped(prompt),
+        MessageFormat::Json => {
             let id = message_word::of(prompt.message);
             let mut object = json!({ "id": id, "text": prompt.text, "try": prompt.attempt });
             if let Some(from) = &prompt.from {

@@ -13,9 +13,9 @@ const KEPT_CAPACITY: usize = 64 << 10;
 
 /// The lines of one stream.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LineReader {
     longest: usize,
-    progress: Progress,
+    progress: LineProgress,
     /// The unfinished line, as far as it was read.
     buffer: Vec<u8>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Lines {
 /// How far the current line was read; this is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Progress {
+pub(crate) enum LineProgress {
     /// No line has begun.
     #[default]
     Between,
@@ -46,7 +46,7 @@ pub(crate) struct Begun {
 
 /// A finding in the bytes of an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum LinePiece<'a> {
     /// A line, without its newline.
     Line {
         bytes: &'a [u8],
@@ -59,25 +59,25 @@ pub(crate) enum Piece<'a> {
     Lost,
 }
 
-impl Lines {
-    pub(crate) fn new(longest: usize) -> Lines {
-        Lines { longest, progress: Progress::Between, buffer: Vec::new() }
+impl LineReader {
+    pub(crate) fn new(longest: usize) -> LineReader {
+        LineReader { longest, progress: LineProgress::Between, buffer: Vec::new() }
     }
 
     /// Continues from a cursor; an unfinished line is then read [again](Lines::again).
-    pub(crate) fn resume(longest: usize, progress: Progress) -> Lines {
-        Lines { longest, progress, buffer: Vec::new() }
+    pub(crate) fn resume(longest: usize, progress: LineProgress) -> LineReader {
+        LineReader { longest, progress, buffer: Vec::new() }
     }
 
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> LineProgress {
         self.progress
     }
 
     /// Returns the position from which the tape is still needed, if a line is unfinished.
     pub(crate) fn needed_from(&self) -> Option<u64> {
         match self.progress {
-            Progress::Within(begun) => Some(begun.position),
-            Progress::Between | Progress::Skipping => None,
+            LineProgress::Within(begun) => Some(begun.position),
+            LineProgress::Between | LineProgress::Skipping => None,
         }
     }
 
@@ -88,7 +88,7 @@ impl Lines {
 
     /// Reads an entry a second time: only what belongs to the unfinished line counts.
     pub(crate) fn again(&mut self, position: u64, bytes: &[u8]) {
-        let Progress::Within(begun) = self.progress else { return };
+        let LineProgress::Within(begun) = self.progress else { return };
         // The unfinished line is complete already, or the entry precedes it.
         if self.buffer.len() >= begun.length || position < begun.position {
             return;
@@ -98,7 +98,7 @@ impl Lines {
     }
 
     /// Reads an entry, and reports each piece in it.
-    pub(crate) fn read(&mut self, position: u64, bytes: &[u8], mut tell: impl FnMut(Piece<'_>)) {
+    pub(crate) fn read(&mut self, position: u64, bytes: &[u8], mut tell: impl FnMut(LinePiece<'_>)) {
         self.check(&mut tell);
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -111,12 +111,12 @@ impl Lines {
     }
 
     /// Ends the output, and with it the last line.
-    pub(crate) fn end(&mut self, mut tell: impl FnMut(Piece<'_>)) {
+    pub(crate) fn end(&mut self, mut tell: impl FnMut(LinePiece<'_>)) {
         self.check(&mut tell);
         match self.progress {
-            Progress::Within(_) => self.finish(0, &[], &mut tell),
-            Progress::Between => {}
-            Progress::Skipping => self.progress = Progress::Between,
+            LineProgress::Within(_) => self.finish(0, &[], &mut tell),
+            LineProgress::Between => {}
+            LineProgress::Skipping => self.progress = LineProgress::Between,
         }
     }
 
@@ -126,51 +126,51 @@ impl Lines {
     }
 
     /// An unfinished line must be in memory as far as it was read, or it could be mixed up with another one.
-    fn check(&mut self, tell: &mut impl FnMut(Piece<'_>)) {
-        if let Progress::Within(begun) = self.progress
+    fn check(&mut self, tell: &mut impl FnMut(LinePiece<'_>)) {
+        if let LineProgress::Within(begun) = self.progress
             && begun.length != self.buffer.len()
         {
             self.skip();
-            tell(Piece::Lost);
+            tell(LinePiece::Lost);
         }
     }
 
     /// Ends the line with these bytes.
-    fn finish(&mut self, position: u64, bytes: &[u8], tell: &mut impl FnMut(Piece<'_>)) {
+    fn finish(&mut self, position: u64, bytes: &[u8], tell: &mut impl FnMut(LinePiece<'_>)) {
         match std::mem::take(&mut self.progress) {
-            Progress::Between if bytes.len() > self.longest => tell(Piece::TooLong),
-            Progress::Between => tell(Piece::Line { bytes, began: position }),
-            Progress::Within(_) if self.buffer.len() + bytes.len() > self.longest => {
+            LineProgress::Between if bytes.len() > self.longest => tell(LinePiece::TooLong),
+            LineProgress::Between => tell(LinePiece::Line { bytes, began: position }),
+            LineProgress::Within(_) if self.buffer.len() + bytes.len() > self.longest => {
                 self.clear();
-                tell(Piece::TooLong);
+                tell(LinePiece::TooLong);
             }
-            Progress::Within(begun) => {
+            LineProgress::Within(begun) => {
                 self.buffer.extend_from_slice(bytes);
-                tell(Piece::Line { bytes: &self.buffer, began: begun.position });
+                tell(LinePiece::Line { bytes: &self.buffer, began: begun.position });
                 self.clear();
             }
-            Progress::Skipping => {}
+            LineProgress::Skipping => {}
         }
     }
 
     /// Adds these bytes to the line, which goes on.
-    fn go_on(&mut self, begun: Begun, bytes: &[u8], tell: &mut impl FnMut(Piece<'_>)) {
+    fn go_on(&mut self, begun: Begun, bytes: &[u8], tell: &mut impl FnMut(LinePiece<'_>)) {
         let begun = match self.progress {
-            Progress::Between => begun,
-            Progress::Within(begun) => begun,
-            Progress::Skipping => return,
+            LineProgress::Between => begun,
+            LineProgress::Within(begun) => begun,
+            LineProgress::Skipping => return,
         };
         if self.buffer.len() + bytes.len() > self.longest {
             self.skip();
-            tell(Piece::TooLong);
+            tell(LinePiece::TooLong);
             return;
         }
         self.buffer.extend_from_slice(bytes);
-        self.progress = Progress::Within(Begun { length: self.buffer.len(), ..begun });
+        self.progress = LineProgress::Within(Begun { length: self.buffer.len(), ..begun });
     }
 
     fn skip(&mut self) {
-        self.progress = Progress::Skipping;
+        self.progress = LineProgress::Skipping;
         self.clear();
     }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     /// Returns what is reported when these entries are read in order.
-    fn told(lines: &mut Lines, entries: &[&[u8]]) -> Vec<String> {
+    fn told(lines: &mut LineReader, entries: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         let mut position = 0;
         for entry in entries {
@@ -198,11 +198,11 @@ mod tests {
         told
     }
 
-    fn text(piece: &Piece<'_>) -> String {
+    fn text(piece: &LinePiece<'_>) -> String {
         match piece {
-            Piece::Line { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
-            Piece::TooLong => "TOO LONG".into(),
-            Piece::Lost => "LOST".into(),
+            LinePiece::Line { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+            LinePiece::TooLong => "TOO LONG".into(),
+            LinePiece::Lost => "LOST".into(),
         }
     }
 
@@ -212,30 +212,30 @@ mod tests {
         let expected = ["one", "", "TOO LONG", "three"];
         for cut in 0..=output.len() {
             for second in cut..=output.len() {
-                let mut lines = Lines::new(10);
+                let mut lines = LineReader::new(10);
                 let pieces: [&[u8]; 3] = [&output[..cut], &output[cut..second], &output[second..]];
                 assert_eq!(told(&mut lines, &pieces), expected, "cut at {cut} and {second}");
                 assert_eq!(lines.holding(), 4);
             }
         }
         let single: Vec<&[u8]> = output.chunks(1).collect();
-        assert_eq!(told(&mut Lines::new(10), &single), expected);
+        assert_eq!(told(&mut LineReader::new(10), &single), expected);
     }
 
     #[test]
     fn a_line_at_the_bound_is_whole_and_one_byte_more_is_too_long() {
         for (output, expected) in [("0123456789\n", "0123456789"), ("0123456789A\n", "TOO LONG")] {
-            assert_eq!(told(&mut Lines::new(10), &[output.as_bytes()]), [expected]);
+            assert_eq!(told(&mut LineReader::new(10), &[output.as_bytes()]), [expected]);
             let single: Vec<&[u8]> = output.as_bytes().chunks(1).collect();
-            assert_eq!(told(&mut Lines::new(10), &single), [expected]);
+            assert_eq!(told(&mut LineReader::new(10), &single), [expected]);
         }
     }
 
     #[test]
     fn a_line_over_the_bound_is_told_before_it_ends_and_is_not_kept() {
-        let mut lines = Lines::new(10);
+        let mut lines = LineReader::new(10);
         assert_eq!(told(&mut lines, &[b"0123456789", b"A"]), ["TOO LONG"]);
-        assert_eq!((lines.progress(), lines.holding()), (Progress::Skipping, 0));
+        assert_eq!((lines.progress(), lines.holding()), (LineProgress::Skipping, 0));
         assert_eq!(told(&mut lines, &[b"more", b" of it\nnext\n"]), ["next"]);
     }
 
@@ -243,9 +243,9 @@ mod tests {
     fn an_unfinished_line_is_read_again_from_where_it_began() {
         let entries: [&[u8]; 4] = [b"one\ntw", b"o an", b"d th", b"ree\nfour\n"];
         for stop in 0..entries.len() {
-            let mut first = Lines::new(100);
+            let mut first = LineReader::new(100);
             let mut before = told(&mut first, &entries[..stop]);
-            let mut second = Lines::resume(100, first.progress());
+            let mut second = LineReader::resume(100, first.progress());
             let mut position = 0;
             for (index, entry) in entries.iter().enumerate() {
                 if index < stop {
@@ -261,19 +261,19 @@ mod tests {
 
     #[test]
     fn a_line_whose_beginning_is_no_longer_there_does_not_count() {
-        let mut first = Lines::new(100);
+        let mut first = LineReader::new(100);
         told(&mut first, &[b"one\ntw"]);
-        let mut second = Lines::resume(100, first.progress());
+        let mut second = LineReader::resume(100, first.progress());
         assert_eq!(told(&mut second, &[b"o\nthree\n"]), ["LOST", "three"]);
-        let mut third = Lines::resume(100, first.progress());
+        let mut third = LineReader::resume(100, first.progress());
         let mut ends = Vec::new();
         third.end(|piece| ends.push(text(&piece)));
-        assert_eq!((ends, third.progress()), (vec!["LOST".to_owned()], Progress::Between));
+        assert_eq!((ends, third.progress()), (vec!["LOST".to_owned()], LineProgress::Between));
     }
 
     #[test]
     fn what_follows_missing_output_counts_from_the_next_line_on() {
-        let mut lines = Lines::new(100);
+        let mut lines = LineReader::new(100);
         told(&mut lines, &[b"begi"]);
         lines.interrupted();
         assert_eq!(told(&mut lines, &[b"nning\nnext\n"]), ["next"]);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn the_end_of_the_output_ends_a_line() {
         for (output, expected) in [("last", vec!["last"]), ("last\n", vec![]), ("far too long", vec![])] {
-            let mut lines = Lines::new(8);
+            let mut lines = LineReader::new(8);
             told(&mut lines, &[output.as_bytes()]);
             let mut ends = Vec::new();
             lines.end(|piece| ends.push(text(&piece)));
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_long_line_is_given_back() {
-        let mut lines = Lines::new(1 << 20);
+        let mut lines = LineReader::new(1 << 20);
         told(&mut lines, &[&vec![b'x'; 1 << 20], b"\n"]);
         assert!(lines.buffer.capacity() <= KEPT_CAPACITY);
     }

@@ -1,12 +1,12 @@
 //! A translator with its ledger: what it understands is recorded, and a failure changes nothing.
 
 use crate::intent::{CannotSay, Intent, LONGEST_WORD};
-use crate::ledger::Ledger;
+use crate::ledger::RunLedger;
 use crate::note;
 use crate::observation::Observation;
 use crate::setup::Setup;
-use crate::state::State;
-use crate::translate::{Heard, Spoken, View};
+use crate::state::TranslatorState;
+use crate::translate::{RunView, Spoken, TranslatorInput};
 use crate::word::Want;
 use pinfold_core::Wall;
 use std::any::Any;
@@ -19,15 +19,15 @@ const LONGEST_PANIC: usize = 400;
 #[derive(Debug)]
 pub(crate) struct Mind {
     pub(crate) setup: Setup,
-    pub(crate) ledger: Ledger,
-    pub(crate) state: State,
+    pub(crate) ledger: RunLedger,
+    pub(crate) state: TranslatorState,
 }
 
 impl Mind {
     /// Lets the translator hear what happened.
-    pub(crate) fn hear(&mut self, heard: Heard<'_>, at: Wall, told: &mut Vec<Observation>) {
+    pub(crate) fn hear(&mut self, heard: TranslatorInput<'_>, at: Wall, told: &mut Vec<Observation>) {
         let before = self.state.clone();
-        let see = View { setup: &self.setup, ledger: &self.ledger, at };
+        let see = RunView { setup: &self.setup, ledger: &self.ledger, at };
         let translator = self.state.translator_mut();
         // The state is restored, so nothing half done by a failed translator remains.
         let words = catch_unwind(AssertUnwindSafe(|| translator.hear(heard, &see)));
@@ -49,7 +49,7 @@ impl Mind {
     /// Returns the bytes that express an intent, if it may be said now.
     pub(crate) fn say(&self, number: u64, intent: &Intent) -> Result<Spoken, CannotSay> {
         self.may(intent)?;
-        let see = View { setup: &self.setup, ledger: &self.ledger, at: Wall(0) };
+        let see = RunView { setup: &self.setup, ledger: &self.ledger, at: Wall(0) };
         let say = AssertUnwindSafe(|| self.state.translator().say(number, intent, &see));
         let spoken = catch_unwind(say).unwrap_or(Err(CannotSay::Panicked))?;
         if spoken.bytes.len() > LONGEST_WORD { Err(CannotSay::TooLong) } else { Ok(spoken) }
@@ -93,18 +93,18 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::note::Note;
+    use crate::note::LogNote;
     use crate::observation::Activity;
     use crate::state::tests::Fragile;
 
     fn mind() -> Mind {
-        let state = State::Fragile(Fragile::default());
-        Mind { setup: Setup::default(), ledger: Ledger::default(), state }
+        let state = TranslatorState::Fragile(Fragile::default());
+        Mind { setup: Setup::default(), ledger: RunLedger::default(), state }
     }
 
     fn told(mind: &mut Mind, line: &str) -> Vec<Observation> {
         let mut told = Vec::new();
-        mind.hear(Heard::Line { bytes: line.as_bytes(), began: 0 }, Wall(0), &mut told);
+        mind.hear(TranslatorInput::Line { bytes: line.as_bytes(), began: 0 }, Wall(0), &mut told);
         told
     }
 
@@ -113,12 +113,12 @@ mod tests {
         let mut mind = mind();
         let ready = [Observation::Ready, Observation::Activity(Activity::Idle)];
         assert_eq!(told(&mut mind, "ready"), ready);
-        let note = Note::Panicked { text: "no such line".into() };
+        let note = LogNote::Panicked { text: "no such line".into() };
         let failed = [Observation::Note(note), Observation::Activity(Activity::Unknown)];
         assert_eq!(told(&mut mind, "panic"), failed);
         assert_eq!(
             mind.state,
-            State::Fragile(Fragile { lines: 1, load: String::new() }),
+            TranslatorState::Fragile(Fragile { lines: 1, load: String::new() }),
             "as before that line"
         );
         assert_eq!(told(&mut mind, "more"), []);
@@ -145,8 +145,8 @@ mod tests {
         told(&mut mind, "ready");
         for (bytes, given_up) in [(1_000, false), (3 << 20, true)] {
             told(&mut mind, &"x".repeat(bytes));
-            let place = crate::cursor::Place { run: pinfold_core::RunNumber(3), to: 77 };
-            let between = crate::lines::Progress::Between;
+            let place = crate::cursor::FoldPosition { run: pinfold_core::RunNumber(3), to: 77 };
+            let between = crate::lines::LineProgress::Between;
             let text = crate::cursor::write(place, between, between, &mind);
             assert!(text.len() <= crate::LONGEST_CURSOR);
             let read = crate::cursor::read(&text).unwrap();

@@ -7,7 +7,7 @@ use std::fmt;
 /// Something for the log. There are at most 16 of each kind in a run: an agent may print nothing but
 /// nonsense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
+pub enum LogNote {
     /// A line is not of the protocol.
     Garbage {
         /// The line's beginning.
@@ -62,27 +62,27 @@ pub(crate) const MOST: u8 = 16;
 /// Longest text of the agent's in a note, in bytes.
 const LONGEST: usize = 200;
 
-impl Note {
+impl LogNote {
     /// Makes the note for a line that is not of the protocol.
-    pub(crate) fn garbage(line: &[u8]) -> Note {
+    pub(crate) fn garbage(line: &[u8]) -> LogNote {
         let begins = String::from_utf8_lossy(&line[..line.len().min(LONGEST)]);
-        Note::Garbage { begins: short(&begins, LONGEST) }
+        LogNote::Garbage { begins: short(&begins, LONGEST) }
     }
 
     /// Returns the kind by which notes are counted.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Note::Garbage { .. } => "garbage",
-            Note::LateEnd { .. } => "late_end",
-            Note::StrayEnd { .. } => "stray_end",
-            Note::EmptyEnd => "empty_end",
-            Note::RequestDropped { .. } => "request_dropped",
-            Note::OddSession => "odd_session",
-            Note::LineTooLong => "line_too_long",
-            Note::Gap { .. } => "gap",
-            Note::Panicked { .. } => "panicked",
-            Note::Unknown { .. } => "unknown",
-            Note::Agent { .. } => "agent",
+            LogNote::Garbage { .. } => "garbage",
+            LogNote::LateEnd { .. } => "late_end",
+            LogNote::StrayEnd { .. } => "stray_end",
+            LogNote::EmptyEnd => "empty_end",
+            LogNote::RequestDropped { .. } => "request_dropped",
+            LogNote::OddSession => "odd_session",
+            LogNote::LineTooLong => "line_too_long",
+            LogNote::Gap { .. } => "gap",
+            LogNote::Panicked { .. } => "panicked",
+            LogNote::Unknown { .. } => "unknown",
+            LogNote::Agent { .. } => "agent",
         }
     }
 }
@@ -92,26 +92,32 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     text[..text.floor_char_boundary(most)].to_owned()
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for LogNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::Garbage { begins } => write!(f, "a line is not of the agent's protocol: {begins:?}"),
-            Note::LateEnd { named } => {
+            LogNote::Garbage { begins } => write!(f, "a line is not of the agent's protocol: {begins:?}"),
+            LogNote::LateEnd { named } => {
                 write!(f, "the agent ended the turn {named:?}, which is not under way: ignored")
             }
-            Note::StrayEnd { named: None } => f.write_str("the agent ended a turn while none was under way"),
-            Note::StrayEnd { named: Some(id) } => {
+            LogNote::StrayEnd { named: None } => {
+                f.write_str("the agent ended a turn while none was under way")
+            }
+            LogNote::StrayEnd { named: Some(id) } => {
                 write!(f, "the agent ended message {} while no turn was under way", message_word::of(*id))
             }
-            Note::EmptyEnd => f.write_str("a result without work names no command of ours: it ends nothing"),
-            Note::RequestDropped { why } => write!(f, "a request of the agent was dropped: {why}"),
-            Note::OddSession => f.write_str("the agent named a vendor session that cannot be one: ignored"),
-            Note::LineTooLong => f.write_str("a line of output was too long, and passed over"),
-            Note::Gap { lost: Some(lost) } => write!(f, "{lost} bytes of output are missing"),
-            Note::Gap { lost: None } => f.write_str("output is missing"),
-            Note::Panicked { text } => write!(f, "the translator failed at a line: {text}"),
-            Note::Unknown { why } => write!(f, "nothing is concluded from what this run prints: {why}"),
-            Note::Agent { text } => write!(f, "the agent says: {text}"),
+            LogNote::EmptyEnd => {
+                f.write_str("a result without work names no command of ours: it ends nothing")
+            }
+            LogNote::RequestDropped { why } => write!(f, "a request of the agent was dropped: {why}"),
+            LogNote::OddSession => {
+                f.write_str("the agent named a vendor session that cannot be one: ignored")
+            }
+            LogNote::LineTooLong => f.write_str("a line of output was too long, and passed over"),
+            LogNote::Gap { lost: Some(lost) } => write!(f, "{lost} bytes of output are missing"),
+            LogNote::Gap { lost: None } => f.write_str("output is missing"),
+            LogNote::Panicked { text } => write!(f, "the translator failed at a line: {text}"),
+            LogNote::Unknown { why } => write!(f, "nothing is concluded from what this run prints: {why}"),
+            LogNote::Agent { text } => write!(f, "the agent says: {text}"),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What a tape says of an agent: the vocabulary into which all protocols are translated.
 
 use crate::intent::Intent;
-use crate::note::Note;
+use crate::note::LogNote;
 use crate::request::{Request, RequestId};
-use crate::turn::{Answer, Delivery, Outcome, Turn, Usage};
+use crate::turn::{Delivery, TurnAnswer, TurnOutcome, TurnOwner, Usage};
 use pinfold_core::{MessageId, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,15 @@ pub enum Observation {
     /// The agent has a delivery: its protocol proves it or, where it cannot, the delivery was written.
     Taken(Delivery),
     /// A turn began.
-    TurnBegan(Turn),
+    TurnBegan(TurnOwner),
     /// A turn ended. Each delivery ends once; an end that names none of ours is the agent's own turn.
     TurnEnded {
         /// Whose turn it was.
-        turn: Turn,
+        turn: TurnOwner,
         /// How it ended.
-        outcome: Outcome,
+        outcome: TurnOutcome,
         /// The answer, if there is one.
-        answer: Option<Answer>,
+        answer: Option<TurnAnswer>,
         /// What the turn cost, if known.
         usage: Option<Usage>,
     },
@@ -36,7 +36,7 @@ pub enum Observation {
         /// The id that was named.
         named: MessageId,
         /// The answer, including the id.
-        answer: Answer,
+        answer: TurnAnswer,
     },
     /// A part of a long answer, so that none has to be kept whole. It replaces the answer from `offset` on.
     AnswerPart {
@@ -61,7 +61,7 @@ pub enum Observation {
     /// The vendor does not open the session that was named at the start.
     VendorSessionRefused(SessionRefused),
     /// Something about a usage limit.
-    Limit(Limit),
+    Limit(LimitStatus),
     /// The agent needs a person to log in.
     LoginNeeded {
         /// The agent's own words.
@@ -75,7 +75,7 @@ pub enum Observation {
     /// The protocol needs this said next; [`Fold::wants`](crate::Fold::wants) repeats it until it was.
     Wants(Intent),
     /// Something for the log.
-    Note(Note),
+    Note(LogNote),
 }
 
 /// What an agent is doing.
@@ -118,9 +118,9 @@ pub enum GaveUp {
 
 /// What is known of a usage limit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct LimitStatus {
     /// How near it is.
-    pub reach: Reach,
+    pub reach: LimitReach,
     /// When it resets.
     pub until: Option<Wall>,
     /// The limit, in the vendor's word: `five_hour`.
@@ -132,7 +132,7 @@ pub struct Limit {
 /// How near a limit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum LimitReach {
     /// The vendor refuses work.
     Reached,
     /// The vendor warns that the limit is near.

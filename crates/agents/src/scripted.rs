@@ -34,15 +34,15 @@
 //! It is never sent a prompt before it is ready or while it has one, and no interrupt without a turn. A line that is too long ends
 //! the turn, and an interrupt follows, since the agent may be in the middle of it.
 
-use crate::intent::{CannotSay, Intent, Prompt, Reply, Verdict};
+use crate::intent::{CannotSay, Consent, Intent, Prompt, RequestReply};
 use crate::label::Label;
 use crate::message_word;
-use crate::note::{self, Note};
-use crate::observation::{Limit, Reach, SessionRefused};
+use crate::note::{self, LogNote};
+use crate::observation::{LimitReach, LimitStatus, SessionRefused};
 use crate::request::RequestKind;
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::turn::{Failure, FailureKind, Usage};
-use crate::word::{Ask, End, How, Named, Text, Want, Word};
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::turn::{FailureKind, TurnFailure, Usage};
+use crate::word::{AgentWord, AnswerText, How, NamedTurn, RawRequest, ReportedEnd, Want};
 use pinfold_core::Wall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ enum Line {
         under_way: bool,
     },
     Limit {
-        reach: Reach,
+        reach: LimitReach,
         until_ms: Option<i64>,
         in_ms: Option<i64>,
         window: Option<String>,
@@ -144,22 +144,23 @@ enum Refused {
 }
 
 impl Translate for Scripted {
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord> {
         match heard {
-            Heard::Begin => vec![Word::Want(Want::Handshake(1))],
-            Heard::Said { number, label: Label::Handshake(step) } => {
+            TranslatorInput::Begin => vec![AgentWord::Want(Want::Handshake(1))],
+            TranslatorInput::Said { number, label: Label::Handshake(step) } => {
                 self.greeted = Some((number, *step));
                 Vec::new()
             }
-            Heard::Line { bytes, .. } => self.printed(bytes, see.at),
-            Heard::TooLong => see.given_up(),
-            Heard::Said { .. } | Heard::Written { .. } | Heard::ErrorLine(_) | Heard::Exited(..) => {
-                Vec::new()
-            }
+            TranslatorInput::Line { bytes, .. } => self.printed(bytes, see.at),
+            TranslatorInput::TooLong => see.given_up(),
+            TranslatorInput::Said { .. }
+            | TranslatorInput::Written { .. }
+            | TranslatorInput::ErrorLine(_)
+            | TranslatorInput::Exited(..) => Vec::new(),
         }
     }
 
-    fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         let object = match intent {
             Intent::Handshake { step } => hello(number, *step, see),
             Intent::Prompt(prompt) => ask_to_do(number, prompt),
@@ -171,7 +172,7 @@ impl Translate for Scripted {
     }
 }
 
-fn hello(number: u64, step: u32, see: &View<'_>) -> Value {
+fn hello(number: u64, step: u32, see: &RunView<'_>) -> Value {
     json!({ "type": "hello", "id": number, "step": step, "session": see.ledger.session(), "dir": see.setup.dir })
 }
 
@@ -189,11 +190,11 @@ fn ask_to_do(number: u64, prompt: &Prompt) -> Value {
     })
 }
 
-fn answer(reply: &Reply, see: &View<'_>) -> Option<Value> {
+fn answer(reply: &RequestReply, see: &RunView<'_>) -> Option<Value> {
     let request = see.ledger.request(reply.request)?;
     let allow = match reply.verdict {
-        Verdict::Allow => true,
-        Verdict::Deny => false,
+        Consent::Allow => true,
+        Consent::Deny => false,
     };
     Some(json!({
         "type": "answer",
@@ -205,69 +206,71 @@ fn answer(reply: &Reply, see: &View<'_>) -> Option<Value> {
 }
 
 impl Scripted {
-    fn printed(&self, line: &[u8], at: Wall) -> Vec<Word> {
+    fn printed(&self, line: &[u8], at: Wall) -> Vec<AgentWord> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Vec::new();
         }
-        let Ok(read) = serde_json::from_slice(line) else { return vec![Word::Note(Note::garbage(line))] };
+        let Ok(read) = serde_json::from_slice(line) else {
+            return vec![AgentWord::Note(LogNote::garbage(line))];
+        };
         self.meaning(read, line, at).into_iter().collect()
     }
 
-    fn meaning(&self, read: Line, line: &[u8], at: Wall) -> Option<Word> {
+    fn meaning(&self, read: Line, line: &[u8], at: Wall) -> Option<AgentWord> {
         Some(match read {
             Line::Hello { id, more } => self.greets(id, more, line),
-            Line::Session { id } => Word::Session(id),
-            Line::Taken { id } => Word::Taken(id),
-            Line::Began { id } => Word::Began(named(id)),
-            Line::Text { text } => Word::More(text),
+            Line::Session { id } => AgentWord::Session(id),
+            Line::Taken { id } => AgentWord::Taken(id),
+            Line::Began { id } => AgentWord::Began(named(id)),
+            Line::Text { text } => AgentWord::More(text),
             Line::Ended(ending) => ended(ending),
             Line::Asks { request, kind, title, detail } => {
                 let raw = String::from_utf8_lossy(line).into_owned();
-                Word::Asks(Ask { key: request, kind, title, detail, raw })
+                AgentWord::Asks(RawRequest { key: request, kind, title, detail, raw })
             }
-            Line::TakesBack { request } => Word::TakesBack(request),
-            Line::Work { under_way } => Word::Work(under_way),
+            Line::TakesBack { request } => AgentWord::TakesBack(request),
+            Line::Work { under_way } => AgentWord::Work(under_way),
             Line::Limit { reach, until_ms, in_ms, window, used } => {
                 let until = until_ms.or(in_ms.map(|wait| at.0.saturating_add(wait))).map(Wall);
-                Word::Limit(Limit { reach, until, window, used })
+                AgentWord::Limit(LimitStatus { reach, until, window, used })
             }
-            Line::Login { text } => Word::Login(text),
-            Line::Refused { why: Refused::Busy } => Word::SessionRefused(SessionRefused::Busy),
-            Line::Refused { why: Refused::Unknown } => Word::SessionRefused(SessionRefused::Unknown),
-            Line::Note { text } => Word::Note(Note::Agent { text: note::short(&text, LONGEST_TEXT) }),
+            Line::Login { text } => AgentWord::Login(text),
+            Line::Refused { why: Refused::Busy } => AgentWord::SessionRefused(SessionRefused::Busy),
+            Line::Refused { why: Refused::Unknown } => AgentWord::SessionRefused(SessionRefused::Unknown),
+            Line::Note { text } => AgentWord::Note(LogNote::Agent { text: note::short(&text, LONGEST_TEXT) }),
             Line::Unknown => return None,
         })
     }
 
     /// Handles an answer to the handshake; it counts for the last step that was said.
-    fn greets(&self, id: u64, more: bool, line: &[u8]) -> Word {
+    fn greets(&self, id: u64, more: bool, line: &[u8]) -> AgentWord {
         match self.greeted {
             Some((number, step)) if number == id && more => {
-                Word::Want(Want::Handshake(step.saturating_add(1)))
+                AgentWord::Want(Want::Handshake(step.saturating_add(1)))
             }
-            Some((number, _)) if number == id => Word::Ready,
-            Some(_) | None => Word::Note(Note::garbage(line)),
+            Some((number, _)) if number == id => AgentWord::Ready,
+            Some(_) | None => AgentWord::Note(LogNote::garbage(line)),
         }
     }
 }
 
-fn named(id: Option<u64>) -> Named {
-    id.map_or(Named::Own, Named::Number)
+fn named(id: Option<u64>) -> NamedTurn {
+    id.map_or(NamedTurn::Own, NamedTurn::Number)
 }
 
 /// Handles an end. A result without work ends only a command that the agent does by itself, such as `/clear`.
-fn ended(ending: Ending) -> Word {
+fn ended(ending: Ending) -> AgentWord {
     if ending.turns == Some(0) && !(ending.local && ending.id.is_some()) {
-        return Word::Note(Note::EmptyEnd);
+        return AgentWord::Note(LogNote::EmptyEnd);
     }
     let how = match ending.how {
         Cause::Done => How::Done,
         Cause::Cancelled => How::Cancelled,
-        Cause::Failed => How::Failed(Failure {
+        Cause::Failed => How::Failed(TurnFailure {
             kind: ending.kind.unwrap_or(FailureKind::Other),
             text: note::short(&ending.why, LONGEST_TEXT),
         }),
     };
-    let text = ending.answer.map(|text| Text { text, whole: true });
-    Word::Ended(End { turn: named(ending.id), how, text, usage: ending.usage })
+    let text = ending.answer.map(|text| AnswerText { text, whole: true });
+    AgentWord::Ended(ReportedEnd { turn: named(ending.id), how, text, usage: ending.usage })
 }

@@ -2,7 +2,7 @@
 //! changes during a run affects only the next one.
 
 use crate::message_word;
-use crate::preset::{Exec, Input, Preset, Protocol, Turns};
+use crate::preset::{ExecRules, MessageFormat, Preset, Protocol, TurnEndRule};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ pub struct Setup {
     /// How pinfold speaks with the agent.
     pub protocol: Protocol,
     /// How a message is written, for protocol `line`.
-    pub input: Input,
+    pub input: MessageFormat,
     /// When a turn is over, for protocol `line`.
-    pub turns: Turns,
+    pub turns: TurnEndRule,
     /// How its output is read, for protocol `exec`.
-    pub exec: Exec,
+    pub exec: ExecRules,
     /// What threads are opened with, for protocol `codex`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub thread: BTreeMap<String, String>,

@@ -5,21 +5,21 @@ use crate::acp::Acp;
 use crate::codex::Codex;
 use crate::exec::Exec;
 use crate::intent::{CannotSay, Intent};
-use crate::line::Line;
+use crate::line::LineProtocol;
 use crate::pi::Pi;
 use crate::preset::Protocol;
 use crate::scripted::Scripted;
 use crate::setup::Setup;
 use crate::stream_json::StreamJson;
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::word::Word;
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::word::AgentWord;
 use serde::{Deserialize, Serialize};
 
 /// The state of a run's translator. The names are stored in cursors, so they stay forever.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum State {
-    Line(Line),
+pub(crate) enum TranslatorState {
+    Line(LineProtocol),
     Exec(Box<Exec>),
     Scripted(Scripted),
     StreamJson(Box<StreamJson>),
@@ -27,70 +27,70 @@ pub(crate) enum State {
     Pi(Box<Pi>),
     Codex(Box<Codex>),
     /// Nothing is known, so nothing is concluded: no turn ends.
-    Unknown(Unknown),
+    Unknown(UnknownState),
     #[cfg(test)]
     Fragile(tests::Fragile),
 }
 
 /// The state of a run that cannot be translated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Unknown {}
+pub(crate) struct UnknownState {}
 
-impl State {
+impl TranslatorState {
     /// Returns the state of a new run.
-    pub(crate) fn new(protocol: Protocol) -> State {
+    pub(crate) fn new(protocol: Protocol) -> TranslatorState {
         match protocol {
-            Protocol::Line => State::Line(Line::default()),
-            Protocol::Exec => State::Exec(Box::default()),
-            Protocol::Scripted => State::Scripted(Scripted::default()),
-            Protocol::StreamJson => State::StreamJson(Box::default()),
-            Protocol::Acp => State::Acp(Box::default()),
-            Protocol::Pi => State::Pi(Box::default()),
-            Protocol::Codex => State::Codex(Box::default()),
+            Protocol::Line => TranslatorState::Line(LineProtocol::default()),
+            Protocol::Exec => TranslatorState::Exec(Box::default()),
+            Protocol::Scripted => TranslatorState::Scripted(Scripted::default()),
+            Protocol::StreamJson => TranslatorState::StreamJson(Box::default()),
+            Protocol::Acp => TranslatorState::Acp(Box::default()),
+            Protocol::Pi => TranslatorState::Pi(Box::default()),
+            Protocol::Codex => TranslatorState::Codex(Box::default()),
         }
     }
 
     pub(crate) fn is_unknown(&self) -> bool {
-        matches!(self, State::Unknown(_))
+        matches!(self, TranslatorState::Unknown(_))
     }
 
     pub(crate) fn translator(&self) -> &dyn Translate {
         match self {
-            State::Line(line) => line,
-            State::Exec(exec) => &**exec,
-            State::Scripted(scripted) => scripted,
-            State::StreamJson(claude) => &**claude,
-            State::Acp(acp) => &**acp,
-            State::Pi(pi) => &**pi,
-            State::Codex(codex) => &**codex,
-            State::Unknown(unknown) => unknown,
+            TranslatorState::Line(line) => line,
+            TranslatorState::Exec(exec) => &**exec,
+            TranslatorState::Scripted(scripted) => scripted,
+            TranslatorState::StreamJson(claude) => &**claude,
+            TranslatorState::Acp(acp) => &**acp,
+            TranslatorState::Pi(pi) => &**pi,
+            TranslatorState::Codex(codex) => &**codex,
+            TranslatorState::Unknown(unknown) => unknown,
             #[cfg(test)]
-            State::Fragile(fragile) => fragile,
+            TranslatorState::Fragile(fragile) => fragile,
         }
     }
 
     pub(crate) fn translator_mut(&mut self) -> &mut dyn Translate {
         match self {
-            State::Line(line) => line,
-            State::Exec(exec) => &mut **exec,
-            State::Scripted(scripted) => scripted,
-            State::StreamJson(claude) => &mut **claude,
-            State::Acp(acp) => &mut **acp,
-            State::Pi(pi) => &mut **pi,
-            State::Codex(codex) => &mut **codex,
-            State::Unknown(unknown) => unknown,
+            TranslatorState::Line(line) => line,
+            TranslatorState::Exec(exec) => &mut **exec,
+            TranslatorState::Scripted(scripted) => scripted,
+            TranslatorState::StreamJson(claude) => &mut **claude,
+            TranslatorState::Acp(acp) => &mut **acp,
+            TranslatorState::Pi(pi) => &mut **pi,
+            TranslatorState::Codex(codex) => &mut **codex,
+            TranslatorState::Unknown(unknown) => unknown,
             #[cfg(test)]
-            State::Fragile(fragile) => fragile,
+            TranslatorState::Fragile(fragile) => fragile,
         }
     }
 }
 
-impl Translate for Unknown {
-    fn hear(&mut self, _heard: Heard<'_>, _see: &View<'_>) -> Vec<Word> {
+impl Translate for UnknownState {
+    fn hear(&mut self, _heard: TranslatorInput<'_>, _see: &RunView<'_>) -> Vec<AgentWord> {
         Vec::new()
     }
 
-    fn say(&self, _number: u64, intent: &Intent, _see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, _number: u64, intent: &Intent, _see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         match intent {
             Intent::Close => Ok(Spoken::end()),
             Intent::Handshake { .. } | Intent::Prompt(_) | Intent::Answer(_) | Intent::Interrupt => {
@@ -107,7 +107,7 @@ impl Translate for Unknown {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::word::Named;
+    use crate::word::NamedTurn;
 
     /// A translator that fails at some lines, in the middle of its work.
     #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -117,13 +117,13 @@ pub(crate) mod tests {
     }
 
     impl Translate for Fragile {
-        fn hear(&mut self, heard: Heard<'_>, _see: &View<'_>) -> Vec<Word> {
-            let Heard::Line { bytes, .. } = heard else { return Vec::new() };
+        fn hear(&mut self, heard: TranslatorInput<'_>, _see: &RunView<'_>) -> Vec<AgentWord> {
+            let TranslatorInput::Line { bytes, .. } = heard else { return Vec::new() };
             self.lines += 1;
             match bytes {
                 b"panic" => panic!("no such line"),
-                b"ready" => vec![Word::Ready],
-                b"began" => vec![Word::Began(Named::Own)],
+                b"ready" => vec![AgentWord::Ready],
+                b"began" => vec![AgentWord::Began(NamedTurn::Own)],
                 other => {
                     self.load = String::from_utf8_lossy(other).into_owned();
                     Vec::new()
@@ -131,7 +131,7 @@ pub(crate) mod tests {
             }
         }
 
-        fn say(&self, _number: u64, _intent: &Intent, _see: &View<'_>) -> Result<Spoken, CannotSay> {
+        fn say(&self, _number: u64, _intent: &Intent, _see: &RunView<'_>) -> Result<Spoken, CannotSay> {
             panic!("no such word")
         }
     }

@@ -5,15 +5,15 @@
 
 use crate::intent::{CannotSay, Intent};
 use crate::label::Label;
-use crate::ledger::{Ledger, Open};
+use crate::ledger::{OpenDelivery, RunLedger};
 use crate::setup::Setup;
-use crate::turn::{EndedBy, Failure};
-use crate::word::{End, How, Named, Want, Word};
+use crate::turn::{EndedBy, TurnFailure};
+use crate::word::{AgentWord, How, NamedTurn, ReportedEnd, Want};
 use pinfold_core::{Exit, Wall};
 
 /// What happened in a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Heard<'a> {
+pub(crate) enum TranslatorInput<'a> {
     /// The run begins.
     Begin,
     /// This was said; the ledger knows already.
@@ -36,9 +36,9 @@ pub(crate) enum Heard<'a> {
 
 /// What a translator may look at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct RunView<'a> {
     pub(crate) setup: &'a Setup,
-    pub(crate) ledger: &'a Ledger,
+    pub(crate) ledger: &'a RunLedger,
     /// When the entry that is heard was written on the tape.
     pub(crate) at: Wall,
 }
@@ -54,10 +54,10 @@ pub(crate) struct Spoken {
 /// A protocol.
 pub(crate) trait Translate {
     /// Returns the meaning of what happened.
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word>;
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord>;
 
     /// Returns the bytes that express an intent. The fold has checked that it may be said.
-    fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay>;
+    fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay>;
 
     /// Returns whether the protocol reports what the agent is doing.
     fn tells_activity(&self, _setup: &Setup) -> bool {
@@ -77,27 +77,32 @@ impl Spoken {
     }
 }
 
-impl View<'_> {
+impl RunView<'_> {
     /// Returns the turns that began by being written, for protocols in which nothing else proves it.
-    pub(crate) fn written(&self, number: u64) -> impl Iterator<Item = Named> + '_ {
+    pub(crate) fn written(&self, number: u64) -> impl Iterator<Item = NamedTurn> + '_ {
         let written = self.ledger.open().iter().filter(move |open| open.number <= number);
-        written.map(|open| Named::Number(open.number))
+        written.map(|open| NamedTurn::Number(open.number))
     }
 
     /// Ends all open turns, because the output cannot be read.
-    pub(crate) fn too_long(&self) -> Vec<Word> {
-        let failed = |open: &Open| {
-            let how = How::Failed(Failure::too_long());
-            Word::Ended(End { turn: Named::Number(open.number), how, text: None, usage: None })
+    pub(crate) fn too_long(&self) -> Vec<AgentWord> {
+        let failed = |open: &OpenDelivery| {
+            let how = How::Failed(TurnFailure::too_long());
+            AgentWord::Ended(ReportedEnd {
+                turn: NamedTurn::Number(open.number),
+                how,
+                text: None,
+                usage: None,
+            })
         };
         self.ledger.open().iter().map(failed).collect()
     }
 
     /// The same, and interrupts an agent that may still be working on its turn in vain.
-    pub(crate) fn given_up(&self) -> Vec<Word> {
+    pub(crate) fn given_up(&self) -> Vec<AgentWord> {
         let mut words = self.too_long();
         if !words.is_empty() {
-            words.push(Word::Want(Want::Interrupt));
+            words.push(AgentWord::Want(Want::Interrupt));
         }
         words
     }

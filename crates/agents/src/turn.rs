@@ -16,7 +16,7 @@ pub struct Delivery {
 
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum TurnOwner {
     /// The turn of a message.
     Of(Delivery),
     /// A turn that the agent began by itself.
@@ -25,11 +25,11 @@ pub enum Turn {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TurnOutcome {
     /// Done, with or without an answer.
     Done,
     /// With an error.
-    Failed(Failure),
+    Failed(TurnFailure),
     /// By an interrupt that was said during this turn.
     Interrupted,
     /// As if by an interrupt, though none was said during this turn.
@@ -50,19 +50,19 @@ pub enum EndedBy {
 
 /// Why a turn failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct TurnFailure {
     /// The kind of reason.
     pub kind: FailureKind,
     /// The agent's own words.
     pub text: String,
 }
 
-impl Failure {
+impl TurnFailure {
     /// Returns the failure of a turn in which a line could not be read.
-    pub(crate) fn too_long() -> Failure {
+    pub(crate) fn too_long() -> TurnFailure {
         let most = crate::lines::LONGEST_LINE >> 20;
         let text = format!("a line of its output has more than {most} MiB, and cannot be read");
-        Failure { kind: FailureKind::LineTooLong, text }
+        TurnFailure { kind: FailureKind::LineTooLong, text }
     }
 }
 
@@ -88,7 +88,7 @@ pub enum FailureKind {
 
 /// An agent's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct TurnAnswer {
     /// How many bytes of it came before, as [`AnswerPart`](crate::Observation::AnswerPart).
     pub before: u64,
     /// The rest, or the whole answer.

@@ -1,16 +1,16 @@
 //! What translators tell the ledger: what a line means, before it is known whether it counts.
 
 use crate::intent::Intent;
-use crate::note::Note;
-use crate::observation::{Limit, SessionRefused};
+use crate::note::LogNote;
+use crate::observation::{LimitStatus, SessionRefused};
 use crate::request::RequestKind;
-use crate::turn::{Failure, Usage};
+use crate::turn::{TurnFailure, Usage};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 
 /// One thing that an agent said.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Word {
+pub(crate) enum AgentWord {
     /// The handshake is over.
     Ready,
     /// The protocol needs something said.
@@ -18,17 +18,17 @@ pub(crate) enum Word {
     /// The agent has the prompt of this number.
     Taken(u64),
     /// A turn began.
-    Began(Named),
+    Began(NamedTurn),
     /// A turn ended.
-    Ended(End),
+    Ended(ReportedEnd),
     /// The turn of this number ended, unless the named id belongs to this session.
-    InDoubt { number: u64, named: MessageId, text: Text },
+    InDoubt { number: u64, named: MessageId, text: AnswerText },
     /// More of the answer.
     More(String),
     /// The answer so far, replacing the earlier text.
     Anew(String),
     /// The agent asks a person.
-    Asks(Ask),
+    Asks(RawRequest),
     /// The agent withdraws a request.
     TakesBack(String),
     /// The id of the vendor session.
@@ -36,13 +36,13 @@ pub(crate) enum Word {
     /// The vendor does not open its session.
     SessionRefused(SessionRefused),
     /// Something about a usage limit.
-    Limit(Limit),
+    Limit(LimitStatus),
     /// A person has to log in.
     Login(String),
     /// Whether work of its own is under way.
     Work(bool),
     /// Something for the log.
-    Note(Note),
+    Note(LogNote),
 }
 
 /// What a protocol by itself needs said.
@@ -69,7 +69,7 @@ impl Want {
 
 /// The turn that an agent means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum NamedTurn {
     /// The turn of the prompt of this number.
     Number(u64),
     /// A turn that is not one of ours.
@@ -78,11 +78,11 @@ pub(crate) enum Named {
 
 /// The end of a turn, as the agent reports it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct End {
-    pub(crate) turn: Named,
+pub(crate) struct ReportedEnd {
+    pub(crate) turn: NamedTurn,
     pub(crate) how: How,
-    /// The answer, if it did not come as [`Word::More`].
-    pub(crate) text: Option<Text>,
+    /// The answer, if it did not come as [`AgentWord::More`].
+    pub(crate) text: Option<AnswerText>,
     pub(crate) usage: Option<Usage>,
 }
 
@@ -91,20 +91,20 @@ pub(crate) struct End {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum How {
     Done,
-    Failed(Failure),
+    Failed(TurnFailure),
     Cancelled,
 }
 
 /// The text of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct AnswerText {
     pub(crate) text: String,
     pub(crate) whole: bool,
 }
 
 /// A request, in the agent's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct RawRequest {
     /// The request's id in the protocol, by which it is answered and taken back.
     pub(crate) key: String,
     pub(crate) kind: RequestKind,

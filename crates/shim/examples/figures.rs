@@ -10,7 +10,7 @@
 
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Request, Resource, SessionName};
-use pinfold_shim::client::{Link, Opening, spawn, sweep};
+use pinfold_shim::client::{Opening, ShimConnection, spawn, sweep};
 use pinfold_shim::{Command, Contain, Report, Start, Tie};
 use std::path::Path;
 use std::process::Child;
@@ -24,7 +24,7 @@ fn main() {
     let folder = Folder::open(temp.path().join("locks")).unwrap();
     println!("binary {} bytes", std::fs::metadata(&program).unwrap().len());
     for contain in [Contain::Reaper, Contain::Group] {
-        let mut shims: Vec<(Child, Link)> = Vec::new();
+        let mut shims: Vec<(Child, ShimConnection)> = Vec::new();
         let mut times = Vec::new();
         for number in 0..count {
             let name = format!("s{number}-{contain:?}");
@@ -53,7 +53,13 @@ fn main() {
     }
 }
 
-fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: Contain) -> (Child, Link) {
+fn begin_one(
+    program: &str,
+    folder: &Folder,
+    home: &Path,
+    name: &str,
+    contain: Contain,
+) -> (Child, ShimConnection) {
     let session = Resource::Session(SessionName::new(name).unwrap());
     let guard = folder.try_acquire(&session, &Request::default()).unwrap();
     let opening = Opening {
@@ -88,7 +94,7 @@ fn start(run: u64, seconds: &str, contain: Contain) -> Start {
     }
 }
 
-fn wait(link: &mut Link, mut wanted: impl FnMut(&Report) -> bool) {
+fn wait(link: &mut ShimConnection, mut wanted: impl FnMut(&Report) -> bool) {
     loop {
         match link.receive(Some(Instant::now() + Duration::from_secs(20))).unwrap() {
             Some(report) if wanted(&report) => return,
@@ -99,7 +105,7 @@ fn wait(link: &mut Link, mut wanted: impl FnMut(&Report) -> bool) {
 }
 
 /// From the agent's end, as far as it can be told from outside, to the next agent's exec.
-fn restarts(link: &mut Link, contain: Contain) {
+fn restarts(link: &mut ShimConnection, contain: Contain) {
     link.send(&Command::Stop { run: RunNumber(1), grace: Duration::from_secs(5) }).unwrap();
     wait(link, |report| matches!(report, Report::Exited(_)));
     let mut times = Vec::new();
@@ -123,7 +129,7 @@ fn restarts(link: &mut Link, contain: Contain) {
 }
 
 /// How much an agent gets rid of in two seconds, and what the shim has left of it in memory.
-fn chatty((child, link): &mut (Child, Link), follow: bool) {
+fn chatty((child, link): &mut (Child, ShimConnection), follow: bool) {
     let run = RunNumber(if follow { 1000 } else { 1001 });
     link.send(&Command::Follow { on: follow }).unwrap();
     let arguments = ["/usr/bin/timeout", "2", "/bin/cat", "/dev/zero"].map(Into::into).to_vec();

@@ -17,16 +17,17 @@
 //! connection means that the parent died, and the shim leaves.
 //!
 //! **A run.** [`Command::Start`] counts once for each run number. The child is forked into a control group where
-//! there may be one, asks for SIGKILL at the shim's death, and waits at its gate (`process/waiting.rs`). The locks
+//! there may be one, asks for SIGKILL at the shim's death, and waits at its gate (`process/gate.rs`). The locks
 //! get a new fence with its identity; then the gate opens and the child becomes the agent (`process/child.rs`).
 //! "Started" is said when exec closed the pipe. What the agent prints goes to the log first, then to those who
 //! watch; a line that ends a turn is written down (`process/turns.rs`), so that it counts while no daemon lives.
 //!
 //! **A run with a tape** ([`Start::tape`]). What the agent prints and what is said to it goes to one file, in order, and
 //! the daemon reads it there: the connection only tells how far it has grown. [`Command::Say`] counts once for each
-//! number, and is on the tape before its first byte is in the pipe (`process/taping.rs`, `process/words.rs`). Where
-//! too much was not heard, or the disk is full, the pipes are not read, and the agent waits. Locks that become known
-//! meanwhile are taken by [`Command::Hold`] until the run ends (`process/hold.rs`).
+//! number, and is on the tape before its first byte is in the pipe (`process/taping.rs`,
+//! `process/taped_input.rs`). Where too much was not heard, or the disk is full, the pipes are not read, and the
+//! agent waits. Locks that become known meanwhile are taken by [`Command::Hold`] until the run ends
+//! (`process/hold.rs`).
 //!
 //! **A guest** ([`Command::Guest`]) is a second process of a run, with a terminal of its own that viewers join
 //! (`process/guests.rs`). Between it and the shim is its usher (`process/usher.rs`), the reaper of the guest's tree: what
@@ -78,13 +79,13 @@ pub use protocol::attach;
 pub use protocol::command::Command;
 pub use protocol::exited::{Exited, StartFailure};
 pub use protocol::frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
-pub use protocol::guest::{Guest, GuestReport, GuestStanding, Presence};
-pub use protocol::keep::{Keep, Listens, Lock, Streams, Tie};
+pub use protocol::guest::{GuestReport, GuestStanding, GuestStart, Presence};
+pub use protocol::keep::{Keep, LentLock, Listens, Streams, Tie};
 pub use protocol::notice::Notice;
 pub use protocol::report::{InputRefused, Output, Report};
-pub use protocol::ring::Ring;
+pub use protocol::ring::BellRing;
 pub use protocol::say::{Label, NotALabel, Say, SayNumber, SayRefused};
-pub use protocol::start::{Contain, Directory, Joins, LogLimits, Rights, Start, Stdin, TapeLimits};
+pub use protocol::start::{Contain, Directory, JoinRights, LogLimits, Rights, Start, Stdin, TapeLimits};
 pub use protocol::tape::{Can, Flow, SaidUpTo, TapeEnd, TapeReport, TapeStanding};
 pub use protocol::welcome::{Keeping, Welcome};
 

@@ -8,12 +8,12 @@ use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
 use pinfold_core::unended::{Survivor, Undying};
 use pinfold_shim::log::{Position, Stream};
-use pinfold_shim::turn::{Done, Turn};
+use pinfold_shim::turn::{DoneLine, Turn};
 use pinfold_shim::{
-    Can, Command, Contain, Decoder, Directory, Exited, Flow, Guest, GuestReport, GuestStanding, InputRefused,
-    Joins, Keep, Keeping, Label, Listens, Lock, LogLimits, Notice, Output, Presence, Report, Rights, Ring,
-    SaidUpTo, Say, SayNumber, SayRefused, Start, StartFailure, Stdin, Streams, TapeEnd, TapeLimits,
-    TapeReport, TapeStanding, Tie, Welcome,
+    BellRing, Can, Command, Contain, Decoder, Directory, Exited, Flow, GuestReport, GuestStanding,
+    GuestStart, InputRefused, JoinRights, Keep, Keeping, Label, LentLock, Listens, LogLimits, Notice, Output,
+    Presence, Report, Rights, SaidUpTo, Say, SayNumber, SayRefused, Start, StartFailure, Stdin, Streams,
+    TapeEnd, TapeLimits, TapeReport, TapeStanding, Tie, Welcome,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn full() -> Start {
 }
 
 fn commands() -> Vec<Command> {
-    let lock = |n: u8| Lock { folder: "/locks".into(), description: vec![n, 0xFF], descriptors: 3 };
+    let lock = |n: u8| LentLock { folder: "/locks".into(), description: vec![n, 0xFF], descriptors: 3 };
     let plain = Start { directory: Directory::Locked, contain: Contain::Reaper, ..Start::default() };
     vec![
         Command::Keep(Box::new(Keep {
@@ -204,8 +204,8 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let turn =
         |done| Report::TurnDone(Box::new(Turn { run, message, attempt: 2, from: Position(1 << 40), done }));
     let input = Command::Input { run, message, attempt: 2, bytes: b"x".to_vec(), says_done: true };
-    let done = Done { to: Position(99), answer: vec![0; 300], whole: false, named: None };
-    let named = Done { named: Some(MessageId(u128::MAX)), ..done.clone() };
+    let done = DoneLine { to: Position(99), answer: vec![0; 300], whole: false, named: None };
+    let named = DoneLine { named: Some(MessageId(u128::MAX)), ..done.clone() };
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
     let terminal = Start {
         terminal: Some(pinfold_shim::Size::new(50, 120)),
@@ -238,20 +238,20 @@ fn what_came_later_is_read_back() {
 /// Added with tapes.
 fn commands_of_tapes() -> Vec<Command> {
     let run = RunNumber(300);
-    let lock = Lock { folder: "/locks".into(), description: vec![1, 0xFF], descriptors: 3 };
+    let lock = LentLock { folder: "/locks".into(), description: vec![1, 0xFF], descriptors: 3 };
     let taped = |floor| Some(TapeLimits { unheard: 64 << 20, floor: Position(floor) });
     let say = |number, label: &str, heard, close| {
         let (number, label) = (SayNumber(number), Label::new(label).unwrap());
         Command::Say(Box::new(Say { run, number, label, bytes: b"{}\n".to_vec(), heard, close }))
     };
-    let guest = Guest {
+    let guest = GuestStart {
         run,
         number: 2,
         arguments: vec!["claude".into(), "auth".into()],
         environment: vec!["A=1".into()],
         directory: Directory::Path("/work".into()),
         terminal: pinfold_shim::Size::new(50, 120),
-        joins: Joins { confined: true, runs: false },
+        joins: JoinRights { confined: true, runs: false },
         run_id: String::new(),
         socket: None,
         rights: Rights::default(),
@@ -344,7 +344,8 @@ fn frames_of_tapes_are_understood_for_ever_and_written_as_ever() {
 
 fn reports_of_rings() -> Vec<Report> {
     let run = RunNumber(7);
-    let ring = |text: Option<&str>| Some(Ring { at: Wall(1_700_000_000_000), text: text.map(str::to_owned) });
+    let ring =
+        |text: Option<&str>| Some(BellRing { at: Wall(1_700_000_000_000), text: text.map(str::to_owned) });
     [None, ring(None), ring(Some("Claude needs your permission"))]
         .map(|ring| Report::Rang { run, ring })
         .into()
@@ -370,14 +371,14 @@ fn write_the_fixture_of_rings() {
 /// Added with guests.
 fn of_guests() -> (Vec<Command>, Vec<Report>) {
     let run = RunNumber(300);
-    let guest = Guest {
+    let guest = GuestStart {
         run,
         number: 3,
         arguments: vec!["codex".into(), "resume".into()],
         environment: vec!["A=1".into()],
         directory: Directory::Locked,
         terminal: pinfold_shim::Size::new(50, 120),
-        joins: Joins::default(),
+        joins: JoinRights::default(),
         run_id: "01JC".into(),
         socket: Some("/run/api.sock".into()),
         rights: Rights { open_files: Some((1024, 4096)), core: Some((0, u64::MAX)), umask: Some(0o22) },

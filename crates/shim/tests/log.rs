@@ -3,7 +3,7 @@
 
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
-use pinfold_shim::log::{Entry, Log, Position, Reader, Stream, tail};
+use pinfold_shim::log::{Log, LogEntry, LogReader, Position, Stream, tail};
 use pinfold_shim::{LogLimits, Size};
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,12 @@ fn print(log: &mut Log, run: u64, text: &str) -> (Position, Position) {
     log.append(Wall(run as i64 * 1000), RunNumber(run), Stream::Out, text.as_bytes())
 }
 
-fn read(path: &Path, from: Position) -> Vec<Entry> {
-    let mut reader = Reader::from(path, from);
+fn read(path: &Path, from: Position) -> Vec<LogEntry> {
+    let mut reader = LogReader::from(path, from);
     std::iter::from_fn(|| reader.entry().unwrap()).collect()
 }
 
-fn text(entries: &[Entry]) -> String {
+fn text(entries: &[LogEntry]) -> String {
     entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes)).collect()
 }
 
@@ -53,7 +53,7 @@ fn entries_are_read_back_with_time_run_stream_and_place() {
 fn a_reader_follows_the_log_over_all_its_files_and_loses_nothing_that_is_kept() {
     let place = place();
     let mut log = Log::open(&place.path, SMALL);
-    let mut reader = Reader::from(&place.path, Position(0));
+    let mut reader = LogReader::from(&place.path, Position(0));
     let mut seen = String::new();
     let mut all = String::new();
     for number in 0..500 {

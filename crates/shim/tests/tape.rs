@@ -6,14 +6,14 @@ use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::checksum::checksum;
 use pinfold_shim::SayNumber;
-use pinfold_shim::tape::{Limits, Position, Reader, Tape, What, forget};
+use pinfold_shim::tape::{Position, SegmentLimits, Tape, TapeContent, TapeReader, forget};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Far longer than anything takes, on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LIMITS: Limits = Limits { segment_bytes: 700, kept_bytes: u64::MAX };
+const LIMITS: SegmentLimits = SegmentLimits { segment_bytes: 700, kept_bytes: u64::MAX };
 
 /// Pseudo-random numbers that are the same every time.
 struct Random(u64);
@@ -43,23 +43,25 @@ enum Owned {
 }
 
 impl Owned {
-    fn borrowed(&self) -> What<'_> {
+    fn borrowed(&self) -> TapeContent<'_> {
         match self {
-            Owned::Out(bytes) => What::Out(bytes),
-            Owned::Error(bytes) => What::Error(bytes),
-            Owned::Said(number, label, bytes) => What::Said { number: SayNumber(*number), label, bytes },
-            Owned::Gap(lost) => What::Gap(*lost),
-            Owned::End => What::End,
+            Owned::Out(bytes) => TapeContent::Out(bytes),
+            Owned::Error(bytes) => TapeContent::Error(bytes),
+            Owned::Said(number, label, bytes) => {
+                TapeContent::Said { number: SayNumber(*number), label, bytes }
+            }
+            Owned::Gap(lost) => TapeContent::Gap(*lost),
+            Owned::End => TapeContent::End,
         }
     }
 
-    fn of(what: What<'_>) -> Self {
+    fn of(what: TapeContent<'_>) -> Self {
         match what {
-            What::Out(bytes) => Owned::Out(bytes.to_vec()),
-            What::Error(bytes) => Owned::Error(bytes.to_vec()),
-            What::Said { number, label, bytes } => Owned::Said(number.0, label.into(), bytes.to_vec()),
-            What::Gap(lost) => Owned::Gap(lost),
-            What::End => Owned::End,
+            TapeContent::Out(bytes) => Owned::Out(bytes.to_vec()),
+            TapeContent::Error(bytes) => Owned::Error(bytes.to_vec()),
+            TapeContent::Said { number, label, bytes } => Owned::Said(number.0, label.into(), bytes.to_vec()),
+            TapeContent::Gap(lost) => Owned::Gap(lost),
+            TapeContent::End => Owned::End,
         }
     }
 }
@@ -84,7 +86,7 @@ fn append(tape: &mut Tape, entry: &Kept) {
 
 /// Returns what a reader finds: where each entry is, where the next one can be, what is missing before it,
 /// and the entry.
-fn rest(reader: &mut Reader) -> Vec<(u64, u64, u64, Kept)> {
+fn rest(reader: &mut TapeReader) -> Vec<(u64, u64, u64, Kept)> {
     let mut found = Vec::new();
     while let Some(entry) = reader.entry().unwrap() {
         let kept = Kept { at: entry.at.0, run: entry.run.0, what: Owned::of(entry.what) };
@@ -94,7 +96,7 @@ fn rest(reader: &mut Reader) -> Vec<(u64, u64, u64, Kept)> {
 }
 
 fn all(folder: &Path) -> Vec<(u64, u64, u64, Kept)> {
-    rest(&mut Reader::from(folder, Position(0)))
+    rest(&mut TapeReader::from(folder, Position(0)))
 }
 
 /// Writes a tape of random entries in many segments; returns them, and where it ends.
@@ -143,14 +145,14 @@ fn what_was_written_is_read_from_every_entry_on() {
     assert!(found.iter().all(|(_, _, lost, _)| *lost == 0));
     assert_eq!(found.last().unwrap().1, end.0);
     for (number, (position, next, ..)) in found.iter().enumerate() {
-        assert_eq!(rest(&mut Reader::from(&folder, Position(*position))), found[number..]);
-        assert_eq!(rest(&mut Reader::from(&folder, Position(*next))), found[number + 1..]);
+        assert_eq!(rest(&mut TapeReader::from(&folder, Position(*position))), found[number..]);
+        assert_eq!(rest(&mut TapeReader::from(&folder, Position(*next))), found[number + 1..]);
         for inside in [*position, position + 1, (position + next) / 2, next - 1] {
-            let mut reader = Reader::containing(&folder, Position(inside)).unwrap();
+            let mut reader = TapeReader::containing(&folder, Position(inside)).unwrap();
             assert_eq!(rest(&mut reader), found[number..], "{inside} in {position}..{next}");
         }
     }
-    let mut reader = Reader::from(&folder, Position(0));
+    let mut reader = TapeReader::from(&folder, Position(0));
     let middle = Position(found[60].0);
     while reader.entry_before(middle).unwrap().is_some() {}
     assert!(reader.position() <= middle && reader.position().0 >= found[59].1);
@@ -196,7 +198,7 @@ fn a_tape_cut_at_any_byte_is_read_up_to_there_and_goes_on_above_what_was_stored(
         assert!(*position >= floor.0, "cut at {at}");
         // A reader that had read up to the end finds what came since, and nothing else.
         if floor == end {
-            assert_eq!(rest(&mut Reader::from(&damaged, end)).len(), 1, "cut at {at}");
+            assert_eq!(rest(&mut TapeReader::from(&damaged, end)).len(), 1, "cut at {at}");
         }
         std::fs::remove_dir_all(&damaged).unwrap();
     }
@@ -241,14 +243,14 @@ fn an_entry_is_given_when_its_last_byte_is_there() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("tape");
     let mut random = Random(6);
-    let mut tape = Tape::open(&folder, Limits::default()).unwrap();
+    let mut tape = Tape::open(&folder, SegmentLimits::default()).unwrap();
     (0..30).for_each(|_| append(&mut tape, &random_entry(&mut random)));
     let found = all(&folder);
     let whole = std::fs::read(&segments(&folder)[0].1).unwrap();
     let slow = temp.path().join("slow");
     std::fs::create_dir(&slow).unwrap();
     let path = slow.join(segments(&folder)[0].1.file_name().unwrap());
-    let mut reader = Reader::from(&slow, Position(0));
+    let mut reader = TapeReader::from(&slow, Position(0));
     let mut given = Vec::new();
     for length in 0..=whole.len() {
         std::fs::write(&path, &whole[..length]).unwrap();
@@ -262,7 +264,7 @@ fn an_entry_is_given_when_its_last_byte_is_there() {
 fn a_reader_keeps_up_with_a_writer_that_begins_and_drops_segments_meanwhile() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("tape");
-    let mut tape = Tape::open(&folder, Limits { segment_bytes: 2000, kept_bytes: 0 }).unwrap();
+    let mut tape = Tape::open(&folder, SegmentLimits { segment_bytes: 2000, kept_bytes: 0 }).unwrap();
     let mut random = Random(7);
     let entries: Vec<Kept> = (0..5000).map(|_| random_entry(&mut random)).collect();
     let heard = AtomicU64::new(0);
@@ -274,7 +276,7 @@ fn a_reader_keeps_up_with_a_writer_that_begins_and_drops_segments_meanwhile() {
                 tape.heard(Position(heard.load(Ordering::Acquire)));
             }
         });
-        let mut reader = Reader::from(&folder, Position(0));
+        let mut reader = TapeReader::from(&folder, Position(0));
         let mut last = Position(0);
         for (number, entry) in entries.iter().enumerate() {
             let found = loop {
@@ -297,7 +299,7 @@ fn a_reader_keeps_up_with_a_writer_that_begins_and_drops_segments_meanwhile() {
 #[test]
 fn what_was_not_heard_stays_and_of_the_rest_the_last_is_kept() {
     let temp = tempfile::tempdir().unwrap();
-    let mut tape = Tape::open(temp.path(), Limits { segment_bytes: 1000, kept_bytes: 5000 }).unwrap();
+    let mut tape = Tape::open(temp.path(), SegmentLimits { segment_bytes: 1000, kept_bytes: 5000 }).unwrap();
     let entry = Kept { at: 0, run: 1, what: Owned::Out(vec![b'x'; 400]) };
     (0..100).for_each(|_| append(&mut tape, &entry));
     assert_eq!((tape.first(), tape.unheard()), (Position(0), tape.end().0));
@@ -375,7 +377,7 @@ fn the_layout_is_the_one_that_is_described_and_later_kinds_are_passed_over() {
     let said = Owned::Said(8, "prompt 1 2".into(), b"{}\n".to_vec());
     assert_eq!(found, [(first, Owned::Out(b"out".to_vec())), (first + 43, said.clone())]);
     // The writer writes the same.
-    let mut tape = Tape::open(temp.path(), Limits::default()).unwrap();
+    let mut tape = Tape::open(temp.path(), SegmentLimits::default()).unwrap();
     append(&mut tape, &Kept { at: 77, run: 5, what: said });
     let again = by_hand(3, 5, 8, b"prompt 1 2\0{}\n");
     assert_eq!(std::fs::read(&path).unwrap(), [bytes, again].concat());

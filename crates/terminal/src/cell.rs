@@ -7,12 +7,12 @@ use crate::pen::Pen;
 pub(crate) struct Cell {
     pub(crate) character: char,
     pub(crate) pen: Pen,
-    pub(crate) part: Part,
+    pub(crate) part: CellPart,
 }
 
 /// The part of a character that a cell shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum CellPart {
     /// A whole character.
     Whole,
     /// The left half of a wide character.
@@ -23,7 +23,7 @@ pub(crate) enum Part {
 
 impl Cell {
     /// A cell in which nothing was printed.
-    pub(crate) const BLANK: Cell = Cell { character: ' ', pen: Pen::PLAIN, part: Part::Whole };
+    pub(crate) const BLANK: Cell = Cell { character: ' ', pen: Pen::PLAIN, part: CellPart::Whole };
 
     /// A cell as erasing leaves it: blank, on the current background.
     pub(crate) fn erased(pen: Pen) -> Cell {

@@ -1,6 +1,6 @@
 //! What sequences that begin with `ESC [` do.
 
-use crate::screen::{Screen, TAB};
+use crate::screen::{Screens, TAB};
 use vte::Params;
 
 /// The numbers of a sequence; a missing or zero one takes its default.
@@ -16,7 +16,7 @@ impl Numbers<'_> {
     }
 }
 
-impl Screen {
+impl Screens {
     pub(crate) fn control(&mut self, params: &Params, intermediates: &[u8], action: char) {
         let numbers = Numbers(params);
         match (intermediates, action) {
@@ -144,9 +144,10 @@ impl Screen {
 
     fn soft_reset(&mut self) {
         self.grid.region = (0, self.size.rows - 1);
-        self.grid.saved = crate::cursor::Cursor::default();
+        self.grid.saved = crate::cursor::ScreenCursor::default();
         let (row, column) = (self.grid.cursor.row, self.grid.cursor.column);
-        self.grid.cursor = crate::cursor::Cursor { row, column, ..crate::cursor::Cursor::default() };
+        self.grid.cursor =
+            crate::cursor::ScreenCursor { row, column, ..crate::cursor::ScreenCursor::default() };
         (self.modes.insert, self.modes.keypad) = (false, false);
         for (number, on) in [(1, false), (7, true), (25, true)] {
             self.modes.switch(number, on);

@@ -5,13 +5,13 @@ use crate::size::Size;
 
 /// The cursor, with everything that is saved and restored with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cursor {
+pub(crate) struct ScreenCursor {
     pub(crate) row: u16,
     pub(crate) column: u16,
     /// The last column is filled, so the next character goes on the next line.
     pub(crate) full: bool,
     pub(crate) pen: Pen,
-    pub(crate) sets: [Set; 2],
+    pub(crate) sets: [CharacterSet; 2],
     /// Index of the character set in use.
     pub(crate) set: usize,
     /// Positions count from the first line of the scrolling region.
@@ -20,19 +20,19 @@ pub(crate) struct Cursor {
 
 /// A character set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Set {
+pub(crate) enum CharacterSet {
     Text,
     Lines,
 }
 
-impl Default for Cursor {
+impl Default for ScreenCursor {
     fn default() -> Self {
-        let sets = [Set::Text; 2];
-        Cursor { row: 0, column: 0, full: false, pen: Pen::PLAIN, sets, set: 0, origin: false }
+        let sets = [CharacterSet::Text; 2];
+        ScreenCursor { row: 0, column: 0, full: false, pen: Pen::PLAIN, sets, set: 0, origin: false }
     }
 }
 
-impl Cursor {
+impl ScreenCursor {
     pub(crate) fn keep_inside(&mut self, size: Size) {
         self.row = self.row.min(size.rows - 1);
         if self.column >= size.columns {
@@ -44,8 +44,8 @@ impl Cursor {
     /// Returns the character that the set in use draws.
     pub(crate) fn drawn(&self, character: char) -> char {
         match (self.sets[self.set], character) {
-            (Set::Lines, '\u{5f}'..='\u{7e}') => LINES[character as usize - 0x5f],
-            (Set::Lines | Set::Text, _) => character,
+            (CharacterSet::Lines, '\u{5f}'..='\u{7e}') => LINES[character as usize - 0x5f],
+            (CharacterSet::Lines | CharacterSet::Text, _) => character,
         }
     }
 }

@@ -10,7 +10,7 @@
 mod control;
 mod words;
 
-use crate::modes::Modes;
+use crate::modes::TerminalModes;
 use crate::paint::LEAVE;
 
 /// What a program may do beyond drawing on its own screen.
@@ -311,5 +311,5 @@ fn is_special(byte: u8) -> bool {
 
 /// Returns whether a program may switch this private mode: one that leaving the terminal resets.
 fn is_known_mode(number: u16) -> bool {
-    Modes::knows(number) || matches!(number, 6 | 47 | 1047..=1049 | 2026)
+    TerminalModes::knows(number) || matches!(number, 6 | 47 | 1047..=1049 | 2026)
 }

@@ -1,18 +1,18 @@
 //! One screen: its lines, and the region that scrolls.
 
-use crate::cursor::Cursor;
+use crate::cursor::ScreenCursor;
 use crate::pen::Pen;
-use crate::row::Row;
+use crate::row::ScreenRow;
 use crate::size::Size;
 use std::collections::VecDeque;
 
 /// A screen with its cursor.
 #[derive(Debug, Clone)]
 pub(crate) struct Grid {
-    pub(crate) rows: VecDeque<Row>,
+    pub(crate) rows: VecDeque<ScreenRow>,
     pub(crate) size: Size,
-    pub(crate) cursor: Cursor,
-    pub(crate) saved: Cursor,
+    pub(crate) cursor: ScreenCursor,
+    pub(crate) saved: ScreenCursor,
     /// First and last line of the region that scrolls.
     pub(crate) region: (u16, u16),
 }
@@ -20,22 +20,22 @@ pub(crate) struct Grid {
 impl Grid {
     pub(crate) fn new(size: Size) -> Grid {
         Grid {
-            rows: (0..size.rows).map(|_| Row::default()).collect(),
+            rows: (0..size.rows).map(|_| ScreenRow::default()).collect(),
             size,
-            cursor: Cursor::default(),
-            saved: Cursor::default(),
+            cursor: ScreenCursor::default(),
+            saved: ScreenCursor::default(),
             region: (0, size.rows - 1),
         }
     }
 
-    pub(crate) fn row_mut(&mut self, row: u16) -> &mut Row {
+    pub(crate) fn row_mut(&mut self, row: u16) -> &mut ScreenRow {
         // The cursor is kept inside the screen, so an index past the last line cannot occur.
         let last = self.rows.len() - 1;
         &mut self.rows[usize::from(row).min(last)]
     }
 
     /// Returns the cursor's line.
-    pub(crate) fn line(&mut self) -> &mut Row {
+    pub(crate) fn line(&mut self) -> &mut ScreenRow {
         self.row_mut(self.cursor.row)
     }
 
@@ -103,7 +103,7 @@ impl Grid {
         }
         self.cursor.row -= above;
         self.saved.row = self.saved.row.saturating_sub(above);
-        self.rows.resize_with(usize::from(size.rows), Row::default);
+        self.rows.resize_with(usize::from(size.rows), ScreenRow::default);
         for row in &mut self.rows {
             row.cut(size.columns);
         }

@@ -34,4 +34,4 @@ pub use pieces::Piece;
 pub use plain::plain;
 pub use size::Size;
 pub use terminal::Terminal;
-pub use transcript::{Settled, Transcript};
+pub use transcript::{SettledLines, Transcript};

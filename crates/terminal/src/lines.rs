@@ -1,6 +1,6 @@
 //! The screen line by line, for callers that paint it themselves.
 
-use crate::cell::Part;
+use crate::cell::CellPart;
 use crate::looks::Looks;
 use crate::terminal::Terminal;
 
@@ -14,7 +14,7 @@ impl Terminal {
             let mut line: Vec<(String, Looks)> = Vec::new();
             for column in 0..row.length() {
                 let cell = row.cell(column);
-                if cell.part == Part::Right {
+                if cell.part == CellPart::Right {
                     continue;
                 }
                 let look = cell.pen.looks();

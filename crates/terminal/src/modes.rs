@@ -31,7 +31,7 @@ const LONGEST_TITLE: usize = 256;
 
 /// All modes, and the title.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Modes {
+pub(crate) struct TerminalModes {
     /// One bit for each of `PRIVATE`, set if the mode differs from a fresh terminal.
     changed: u32,
     /// `ESC [ 4 h`: characters are inserted.
@@ -47,14 +47,22 @@ pub(crate) struct Modes {
     title: Vec<u8>,
 }
 
-impl Default for Modes {
+impl Default for TerminalModes {
     fn default() -> Self {
         let (keyboards, title) = (Vec::new(), Vec::new());
-        Modes { changed: 0, insert: false, keypad: false, cursor_shape: 0, other_keys: 0, keyboards, title }
+        TerminalModes {
+            changed: 0,
+            insert: false,
+            keypad: false,
+            cursor_shape: 0,
+            other_keys: 0,
+            keyboards,
+            title,
+        }
     }
 }
 
-impl Modes {
+impl TerminalModes {
     /// Returns whether a private mode is tracked.
     pub(crate) fn knows(number: u16) -> bool {
         PRIVATE.iter().any(|(known, _)| *known == number)

@@ -1,11 +1,11 @@
 //! Paints a screen on a terminal in an unknown state: looks, modes and cursor included.
 
-use crate::cell::Part;
-use crate::cursor::{Cursor, Set};
+use crate::cell::CellPart;
+use crate::cursor::{CharacterSet, ScreenCursor};
 use crate::grid::Grid;
-use crate::modes::Modes;
+use crate::modes::TerminalModes;
 use crate::pen::Pen;
-use crate::row::Row;
+use crate::row::ScreenRow;
 use crate::size::Size;
 use crate::terminal::Terminal;
 use std::io::Write;
@@ -22,7 +22,7 @@ impl Terminal {
     pub fn paint(&self, size: Size) -> Vec<u8> {
         let mut out = Vec::with_capacity(4096);
         out.extend_from_slice(b"\x1b[?2026h\x1b[?1049l");
-        Modes::write_fresh(&mut out);
+        TerminalModes::write_fresh(&mut out);
         let screen = &self.screen;
         if let Some(main) = &screen.main {
             grid(main, size, &mut out);
@@ -34,13 +34,13 @@ impl Terminal {
         grid(&screen.grid, size, &mut out);
         region(&screen.grid, size, &mut out);
         // Some terminals share one saved cursor between both screens, so it is written only if it was used.
-        if screen.grid.saved != Cursor::default() {
+        if screen.grid.saved != ScreenCursor::default() {
             cursor(&screen.grid, screen.grid.saved, size, &mut out);
             out.extend_from_slice(b"\x1b7");
         }
         cursor(&screen.grid, screen.grid.cursor, size, &mut out);
         screen.modes.write(&mut out);
-        let Cursor { row, column, .. } = screen.grid.cursor;
+        let ScreenCursor { row, column, .. } = screen.grid.cursor;
         if screen.modes.cursor_is_visible() && row < size.rows && column < size.columns {
             out.extend_from_slice(b"\x1b[?25h");
         }
@@ -69,13 +69,13 @@ fn region(grid: &Grid, size: Size, out: &mut Vec<u8>) {
     }
 }
 
-fn line(row: &Row, columns: u16, out: &mut Vec<u8>) {
+fn line(row: &ScreenRow, columns: u16, out: &mut Vec<u8>) {
     let mut pen = Pen::PLAIN;
     for column in 0..row.length().min(columns) {
         let cell = row.cell(column);
         // Half a character at the edge is left out.
-        let cut = cell.part == Part::Left && column + 1 >= columns;
-        if cell.part == Part::Right || cut {
+        let cut = cell.part == CellPart::Left && column + 1 >= columns;
+        if cell.part == CellPart::Right || cut {
             continue;
         }
         if cell.pen != pen {
@@ -86,14 +86,14 @@ fn line(row: &Row, columns: u16, out: &mut Vec<u8>) {
     }
 }
 
-fn write_character(row: &Row, column: u16, out: &mut Vec<u8>) {
+fn write_character(row: &ScreenRow, column: u16, out: &mut Vec<u8>) {
     let mut bytes = [0; 4];
     out.extend_from_slice(row.cell(column).character.encode_utf8(&mut bytes).as_bytes());
     out.extend_from_slice(row.marks(column).as_bytes());
 }
 
 /// Places the terminal's cursor, with its pen, character sets and a filled line.
-fn cursor(grid: &Grid, cursor: Cursor, size: Size, out: &mut Vec<u8>) {
+fn cursor(grid: &Grid, cursor: ScreenCursor, size: Size, out: &mut Vec<u8>) {
     let same = size == grid.size;
     out.extend_from_slice(b"\x1b(B\x1b)B\x0f");
     out.extend_from_slice(if cursor.origin && same { b"\x1b[?6h" } else { b"\x1b[?6l" });
@@ -103,7 +103,7 @@ fn cursor(grid: &Grid, cursor: Cursor, size: Size, out: &mut Vec<u8>) {
     let last = grid.rows.get(usize::from(cursor.row));
     // Only printing into the last column leaves a terminal with that column filled.
     match last.filter(|_| cursor.full && same) {
-        Some(last) if column > 0 && last.cell(column).part == Part::Right => {
+        Some(last) if column > 0 && last.cell(column).part == CellPart::Right => {
             _ = write!(out, "\x1b[{};{}H", row + 1, column);
             last.cell(column - 1).pen.write(out);
             write_character(last, column - 1, out);
@@ -117,7 +117,7 @@ fn cursor(grid: &Grid, cursor: Cursor, size: Size, out: &mut Vec<u8>) {
     }
     cursor.pen.write(out);
     for (number, name) in [(0, b'('), (1, b')')] {
-        let set = if cursor.sets[number] == Set::Lines { b'0' } else { b'B' };
+        let set = if cursor.sets[number] == CharacterSet::Lines { b'0' } else { b'B' };
         out.extend_from_slice(&[0x1b, name, set]);
     }
     out.push(if cursor.set == 1 { 0x0e } else { 0x0f });

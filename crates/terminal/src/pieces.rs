@@ -1,6 +1,6 @@
 //! The screen with its looks, for callers that draw it elsewhere.
 
-use crate::cell::Part;
+use crate::cell::CellPart;
 use crate::looks::Looks;
 use crate::pen::Pen;
 use crate::terminal::Terminal;
@@ -42,17 +42,17 @@ impl Terminal {
             let cell = line.cell(column);
             let marks = line.marks(column);
             match (cell.part, pieces.last_mut()) {
-                (Part::Right, Some((last, _))) => last.columns += 1,
-                (Part::Whole, Some((last, pen)))
+                (CellPart::Right, Some((last, _))) => last.columns += 1,
+                (CellPart::Whole, Some((last, pen)))
                     if joins && *pen == cell.pen && is_even(cell.character) && marks.is_empty() =>
                 {
                     last.text.push(cell.character);
                     last.columns += 1;
                 }
-                (Part::Whole | Part::Left | Part::Right, _) => {
+                (CellPart::Whole | CellPart::Left | CellPart::Right, _) => {
                     let text = format!("{}{marks}", cell.character);
                     pieces.push((Piece { column, columns: 1, text, looks: cell.pen.looks() }, cell.pen));
-                    joins = cell.part == Part::Whole && is_even(cell.character) && marks.is_empty();
+                    joins = cell.part == CellPart::Whole && is_even(cell.character) && marks.is_empty();
                 }
             }
         }

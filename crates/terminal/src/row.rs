@@ -1,6 +1,6 @@
 //! One line of the screen. Cells at its end that were never printed take no memory.
 
-use crate::cell::{Cell, Part};
+use crate::cell::{Cell, CellPart};
 use crate::pen::Pen;
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ const MOST_MARKS: usize = 32;
 
 /// A line of cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct ScreenRow {
     cells: Vec<Cell>,
     /// Combining marks by column. Most rows have none.
     marks: BTreeMap<u16, String>,
     /// What a transcript remembers of this line.
-    pub(crate) told: Option<Box<Told>>,
+    pub(crate) told: Option<Box<LineHistory>>,
 }
 
 /// What a transcript remembers of a line between two looks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct LineHistory {
     /// The text at the last look.
     pub(crate) seen: String,
     /// The text as it was last given out, if it was.
     pub(crate) given: Option<String>,
 }
 
-impl Row {
+impl ScreenRow {
     /// Returns the cell at a column.
     pub(crate) fn cell(&self, column: u16) -> Cell {
         self.cells.get(usize::from(column)).copied().unwrap_or(Cell::BLANK)
@@ -49,7 +49,7 @@ impl Row {
         let mut text = String::new();
         for column in 0..self.length() {
             let cell = self.cell(column);
-            if cell.part != Part::Right {
+            if cell.part != CellPart::Right {
                 text.push(cell.character);
                 text.push_str(self.marks(column));
             }
@@ -70,10 +70,10 @@ impl Row {
             self.part_wide(column + 1);
         }
         self.forget_marks(column, column + width);
-        let part = if width == 2 { Part::Left } else { Part::Whole };
+        let part = if width == 2 { CellPart::Left } else { CellPart::Whole };
         self.cells[at] = Cell { character, pen, part };
         if width == 2 {
-            self.cells[at + 1] = Cell { character: ' ', pen, part: Part::Right };
+            self.cells[at + 1] = Cell { character: ' ', pen, part: CellPart::Right };
         }
     }
 
@@ -82,7 +82,8 @@ impl Row {
         if usize::from(column) >= self.cells.len() {
             self.cells.resize(usize::from(column) + 1, Cell::BLANK);
         }
-        let column = if self.cell(column).part == Part::Right { column.saturating_sub(1) } else { column };
+        let column =
+            if self.cell(column).part == CellPart::Right { column.saturating_sub(1) } else { column };
         let marks = self.marks.entry(column).or_default();
         if marks.len() + mark.len_utf8() <= MOST_MARKS {
             marks.push(mark);
@@ -150,7 +151,7 @@ impl Row {
     pub(crate) fn cut(&mut self, columns: u16) {
         let length = usize::from(columns);
         if self.cells.len() > length {
-            if self.cells[length].part == Part::Right {
+            if self.cells[length].part == CellPart::Right {
                 self.cells[length - 1] = Cell::BLANK;
             }
             self.cells.truncate(length);
@@ -171,13 +172,13 @@ impl Row {
     fn part_wide(&mut self, column: u16) {
         let at = usize::from(column);
         let other = match self.cells.get(at).map(|cell| cell.part) {
-            Some(Part::Left) => at + 1,
-            Some(Part::Right) => at.saturating_sub(1),
-            Some(Part::Whole) | None => return,
+            Some(CellPart::Left) => at + 1,
+            Some(CellPart::Right) => at.saturating_sub(1),
+            Some(CellPart::Whole) | None => return,
         };
         for place in [at, other] {
             if let Some(cell) = self.cells.get_mut(place) {
-                *cell = Cell { character: ' ', part: Part::Whole, ..*cell };
+                *cell = Cell { character: ' ', part: CellPart::Whole, ..*cell };
             }
         }
         self.forget_marks(at.min(other) as u16, at.max(other) as u16 + 1);
@@ -185,7 +186,7 @@ impl Row {
 
     /// Splits a wide character that straddles the edge before a column.
     fn part_before(&mut self, column: u16) {
-        if self.cell(column).part == Part::Right {
+        if self.cell(column).part == CellPart::Right {
             self.part_wide(column);
         }
     }

@@ -1,11 +1,11 @@
 //! Both screens of a terminal, and what printed characters do to them.
 
 use crate::attention::Attention;
-use crate::cursor::{Cursor, Set};
+use crate::cursor::{CharacterSet, ScreenCursor};
 use crate::grid::Grid;
-use crate::modes::Modes;
+use crate::modes::TerminalModes;
 use crate::pen::Pen;
-use crate::row::Row;
+use crate::row::ScreenRow;
 use crate::size::Size;
 use unicode_width::UnicodeWidthChar;
 use vte::{Params, Perform};
@@ -17,28 +17,28 @@ const MOST_ANSWERS: usize = 4096;
 
 /// What a terminal shows, and the state it keeps besides.
 #[derive(Debug, Clone)]
-pub(crate) struct Screen {
+pub(crate) struct Screens {
     pub(crate) size: Size,
     /// The screen in use.
     pub(crate) grid: Grid,
     /// The main screen, while the alternate one is in use.
     pub(crate) main: Option<Box<Grid>>,
-    pub(crate) modes: Modes,
+    pub(crate) modes: TerminalModes,
     pub(crate) answers: Vec<u8>,
     /// The program's last call for a person's attention.
     pub(crate) attention: Option<Attention>,
     /// Lines that have scrolled away, if a transcript collects them.
-    pub(crate) scrolled: Option<Vec<Row>>,
+    pub(crate) scrolled: Option<Vec<ScreenRow>>,
     last: Option<char>,
 }
 
-impl Screen {
-    pub(crate) fn new(size: Size) -> Screen {
-        Screen {
+impl Screens {
+    pub(crate) fn new(size: Size) -> Screens {
+        Screens {
             size,
             grid: Grid::new(size),
             main: None,
-            modes: Modes::default(),
+            modes: TerminalModes::default(),
             answers: Vec::new(),
             attention: None,
             scrolled: None,
@@ -151,7 +151,7 @@ impl Screen {
                 false => self.grid.cursor.column = columns.saturating_sub(width),
             }
         }
-        let Cursor { column, pen, .. } = self.grid.cursor;
+        let ScreenCursor { column, pen, .. } = self.grid.cursor;
         let width = width.min(columns);
         let insert = self.modes.insert;
         let line = self.grid.line();
@@ -166,7 +166,7 @@ impl Screen {
 
     /// Adds a mark to the character before the cursor.
     fn combine(&mut self, mark: char) {
-        let Cursor { column, full, .. } = self.grid.cursor;
+        let ScreenCursor { column, full, .. } = self.grid.cursor;
         let before = if full { column } else { column.saturating_sub(1) };
         self.grid.line().mark(before, mark);
     }
@@ -207,11 +207,11 @@ impl Screen {
     pub(crate) fn reset(&mut self) {
         let (answers, scrolled) = (std::mem::take(&mut self.answers), self.scrolled.take());
         let attention = self.attention.take();
-        *self = Screen { answers, attention, scrolled, ..Screen::new(self.size) };
+        *self = Screens { answers, attention, scrolled, ..Screens::new(self.size) };
     }
 }
 
-impl Perform for Screen {
+impl Perform for Screens {
     fn print(&mut self, character: char) {
         let character = self.grid.cursor.drawn(character);
         let width = if character.is_ascii() { Some(1) } else { character.width() };
@@ -252,7 +252,7 @@ impl Perform for Screen {
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], _ignore: bool, byte: u8) {
-        let set = if byte == b'0' { Set::Lines } else { Set::Text };
+        let set = if byte == b'0' { CharacterSet::Lines } else { CharacterSet::Text };
         match (intermediates, byte) {
             ([b'('], _) => self.grid.cursor.sets[0] = set,
             ([b')'], _) => self.grid.cursor.sets[1] = set,

@@ -1,7 +1,7 @@
 //! The terminal as callers use it: printed bytes go in, a painting comes out.
 
 use crate::attention::Attention;
-use crate::screen::Screen;
+use crate::screen::Screens;
 use crate::size::Size;
 use std::fmt;
 
@@ -18,14 +18,14 @@ use std::fmt;
 /// ```
 pub struct Terminal {
     parser: vte::Parser,
-    pub(crate) screen: Screen,
+    pub(crate) screen: Screens,
 }
 
 impl Terminal {
     /// Creates a fresh terminal.
     #[must_use]
     pub fn new(size: Size) -> Terminal {
-        Terminal { parser: vte::Parser::new(), screen: Screen::new(size) }
+        Terminal { parser: vte::Parser::new(), screen: Screens::new(size) }
     }
 
     /// Processes printed bytes; a piece may end anywhere.

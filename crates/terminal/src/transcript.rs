@@ -6,7 +6,7 @@
 //! content is gone, as on any terminal.
 
 use crate::grid::Grid;
-use crate::row::{Row, Told};
+use crate::row::{LineHistory, ScreenRow};
 use crate::size::Size;
 use crate::terminal::Terminal;
 
@@ -26,7 +26,7 @@ pub struct Transcript {
 
 /// Lines that came to rest, and whether the whole screen has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledLines {
     /// The lines that came to rest since the last look.
     pub lines: Vec<String>,
     /// Nothing has changed since the last look; another look finds nothing until more is fed.
@@ -66,13 +66,13 @@ impl Transcript {
 
     /// Returns the lines that have not changed since the last look and were not given out yet. The cursor's
     /// line does not count: it is still being written.
-    pub fn settle(&mut self) -> Settled {
+    pub fn settle(&mut self) -> SettledLines {
         if self.is_alternate() {
-            return Settled { lines: Vec::new(), calm: true };
+            return SettledLines { lines: Vec::new(), calm: true };
         }
         let grid = &mut self.terminal.screen.grid;
         let (cursor, used) = (usize::from(grid.cursor.row), used(grid));
-        let mut settled = Settled { lines: Vec::new(), calm: true };
+        let mut settled = SettledLines { lines: Vec::new(), calm: true };
         for row in grid.rows.iter_mut().take(used).enumerate().filter(|(at, _)| *at != cursor) {
             let text = row.1.text();
             let told = row.1.told.get_or_insert_default();
@@ -109,13 +109,13 @@ fn rest(grid: &Grid) -> Vec<String> {
     grid.rows.iter().take(grid.written()).filter_map(not_given).collect()
 }
 
-fn not_given(row: &Row) -> Option<String> {
+fn not_given(row: &ScreenRow) -> Option<String> {
     let text = row.text();
     row.told.as_deref().is_none_or(|told| is_new(told, &text)).then_some(text)
 }
 
 /// Returns whether a line has something new to say; one that was erased after it was given out has not.
-fn is_new(told: &Told, text: &str) -> bool {
+fn is_new(told: &LineHistory, text: &str) -> bool {
     told.given.as_deref().is_none_or(|given| given != text && !text.is_empty())
 }
 
@@ -154,9 +154,9 @@ mod tests {
         transcript.feed(b"10%\r\nprompt> ");
         assert!(!transcript.settle().calm);
         transcript.feed(b"\x1b[1;1H50%\x1b[2;9H");
-        assert_eq!(transcript.settle(), Settled { lines: vec![], calm: false });
-        assert_eq!(transcript.settle(), Settled { lines: vec!["50%".into()], calm: true });
-        assert_eq!(transcript.settle(), Settled { lines: vec![], calm: true });
+        assert_eq!(transcript.settle(), SettledLines { lines: vec![], calm: false });
+        assert_eq!(transcript.settle(), SettledLines { lines: vec!["50%".into()], calm: true });
+        assert_eq!(transcript.settle(), SettledLines { lines: vec![], calm: true });
         transcript.feed(b"\x1b[1;1H\x1b[2K50%\x1b[2;9H");
         assert_eq!(given(&mut transcript), [""; 0], "painted again, but the same");
         transcript.feed(b"\x1b[1;1H100%\x1b[2;9H");

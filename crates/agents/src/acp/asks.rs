@@ -1,10 +1,10 @@
 //! What the agent asks a person, and how that is answered: by one of the options that came with the request.
 
 use super::wire::Permission;
-use crate::intent::{CannotSay, Reply, Verdict};
+use crate::intent::{CannotSay, Consent, RequestReply};
 use crate::request::RequestKind;
 use crate::rpc::Id;
-use crate::word::Ask;
+use crate::word::RawRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const LONGEST_TITLE: usize = 200;
 
 /// The options of an open request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct KeptRequest {
     pub(crate) key: String,
     #[serde(default)]
     allow_once: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Kept {
 }
 
 /// Returns a request to use a tool as a person sees it.
-pub(crate) fn ask(id: &Id, request: &Permission, line: &[u8]) -> Ask {
+pub(crate) fn ask(id: &Id, request: &Permission, line: &[u8]) -> RawRequest {
     let tool = request.tool_call.as_ref();
     let text = |place: &str| tool.and_then(|tool| tool.get(place)?.as_str()).filter(|text| !text.is_empty());
     let name = text("name").or_else(|| text("kind"));
@@ -41,11 +41,11 @@ pub(crate) fn ask(id: &Id, request: &Permission, line: &[u8]) -> Ask {
     let input = tool.and_then(|tool| tool.get("rawInput")).filter(|input| !input.is_null());
     let detail = input.and_then(|input| serde_json::to_string_pretty(input).ok());
     let raw = String::from_utf8_lossy(line).into_owned();
-    Ask { key: id.key(), kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
+    RawRequest { key: id.key(), kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
 }
 
 /// Keeps what the answer will need, and forgets requests that are no longer open.
-pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, request: &Permission, open: impl Fn(&str) -> bool) {
+pub(crate) fn keep(kept: &mut Vec<KeptRequest>, id: &Id, request: &Permission, open: impl Fn(&str) -> bool) {
     let key = id.key();
     kept.retain(|kept| open(&kept.key) && kept.key != key);
     let options = || request.options.iter().flatten();
@@ -54,7 +54,7 @@ pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, request: &Permission, open: im
         of_kind.option_id.clone().filter(|id| id.len() <= LONGEST_OPTION)
     };
     if kept.len() < MOST_OPEN {
-        kept.push(Kept {
+        kept.push(KeptRequest {
             key,
             allow_once: option("allow_once"),
             allow_always: option("allow_always"),
@@ -65,17 +65,17 @@ pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, request: &Permission, open: im
 }
 
 /// Returns the answer to a request.
-pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Result<Value, CannotSay> {
+pub(crate) fn answer(reply: &RequestReply, kept: Option<&KeptRequest>) -> Result<Value, CannotSay> {
     let option = kept.and_then(|kept| match (reply.verdict, reply.always) {
-        (Verdict::Allow, false) => kept.allow_once.as_ref().or(kept.allow_always.as_ref()),
-        (Verdict::Allow, true) => kept.allow_always.as_ref().or(kept.allow_once.as_ref()),
-        (Verdict::Deny, false) => kept.reject_once.as_ref().or(kept.reject_always.as_ref()),
-        (Verdict::Deny, true) => kept.reject_always.as_ref().or(kept.reject_once.as_ref()),
+        (Consent::Allow, false) => kept.allow_once.as_ref().or(kept.allow_always.as_ref()),
+        (Consent::Allow, true) => kept.allow_always.as_ref().or(kept.allow_once.as_ref()),
+        (Consent::Deny, false) => kept.reject_once.as_ref().or(kept.reject_always.as_ref()),
+        (Consent::Deny, true) => kept.reject_always.as_ref().or(kept.reject_once.as_ref()),
     });
     match (option, reply.verdict) {
         (Some(option), _) => Ok(json!({ "outcome": { "outcome": "selected", "optionId": option } })),
-        (None, Verdict::Deny) => Ok(cancelled()),
-        (None, Verdict::Allow) => Err(CannotSay::NotOffered),
+        (None, Consent::Deny) => Ok(cancelled()),
+        (None, Consent::Allow) => Err(CannotSay::NotOffered),
     }
 }
 

@@ -7,31 +7,31 @@ use super::state::{Acp, Signs};
 use super::wire::Prompted;
 use crate::blames;
 use crate::rpc::RpcError;
-use crate::turn::{Failure, FailureKind, Usage};
-use crate::word::{End, How, Named, Word};
+use crate::turn::{FailureKind, TurnFailure, Usage};
+use crate::word::{AgentWord, How, NamedTurn, ReportedEnd};
 use serde_json::Value;
 
 /// Handles the answer to a prompt.
-pub(crate) fn answered(state: &mut Acp, number: u64, line: &Prompted) -> Vec<Word> {
+pub(crate) fn answered(state: &mut Acp, number: u64, line: &Prompted) -> Vec<AgentWord> {
     let how = how(line, &state.turn);
     let usage = spends::usage(line, &state.context);
     ended(state, number, how, usage)
 }
 
 /// Handles a prompt that was answered with an error.
-pub(crate) fn failed(state: &mut Acp, number: u64, error: &RpcError) -> Vec<Word> {
+pub(crate) fn failed(state: &mut Acp, number: u64, error: &RpcError) -> Vec<AgentWord> {
     ended(state, number, How::Failed(fails::failure(error)), None)
 }
 
-fn ended(state: &mut Acp, number: u64, how: How, usage: Option<Usage>) -> Vec<Word> {
+fn ended(state: &mut Acp, number: u64, how: How, usage: Option<Usage>) -> Vec<AgentWord> {
     // The agent handles one prompt at a time, so older ones will not be answered any more.
     state.calls.forget_before(number);
-    let mut words: Vec<Word> = Vec::new();
+    let mut words: Vec<AgentWord> = Vec::new();
     if how == How::Done {
         words.extend(state.proven_session());
     }
     words.extend(blames::account(&mut state.limited, &how));
-    words.push(Word::Ended(End { turn: Named::Number(number), how, text: None, usage }));
+    words.push(AgentWord::Ended(ReportedEnd { turn: NamedTurn::Number(number), how, text: None, usage }));
     state.turn = Signs::default();
     words
 }
@@ -57,7 +57,7 @@ fn is_proven(line: &Prompted, turn: &Signs) -> bool {
 }
 
 fn stopped(text: &str) -> How {
-    How::Failed(Failure {
+    How::Failed(TurnFailure {
         kind: FailureKind::Other,
         text: text.chars().take(fails::LONGEST_ERROR / 4).collect(),
     })

@@ -3,7 +3,7 @@
 use crate::blames;
 use crate::note;
 use crate::rpc::RpcError;
-use crate::turn::{Failure, FailureKind};
+use crate::turn::{FailureKind, TurnFailure};
 use serde_json::Value;
 
 /// Longest error text that is kept, in bytes.
@@ -13,17 +13,17 @@ pub(crate) const LONGEST_ERROR: usize = 4 << 10;
 const NO_LOGIN: i64 = -32000;
 
 /// Translates the error of a request.
-pub(crate) fn failure(error: &RpcError) -> Failure {
+pub(crate) fn failure(error: &RpcError) -> TurnFailure {
     let text = text(error);
-    Failure { kind: kind(error, &text), text }
+    TurnFailure { kind: kind(error, &text), text }
 }
 
 /// Makes a failure of a turn that did not report one, from what the agent said instead.
-pub(crate) fn unproven(said: &str) -> Failure {
+pub(crate) fn unproven(said: &str) -> TurnFailure {
     let said = said.trim();
     let nothing = "it ended the turn, and nothing shows that it worked on it";
     let text = if said.is_empty() { nothing } else { said };
-    Failure { kind: blames::kind(text), text: note::short(text, LONGEST_ERROR) }
+    TurnFailure { kind: blames::kind(text), text: note::short(text, LONGEST_ERROR) }
 }
 
 fn kind(error: &RpcError, text: &str) -> FailureKind {

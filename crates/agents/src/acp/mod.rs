@@ -38,26 +38,26 @@ mod state;
 mod wire;
 
 use crate::intent::{CannotSay, Intent};
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::word::{Want, Word};
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::word::{AgentWord, Want};
 pub(crate) use state::Acp;
 
 impl Translate for Acp {
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord> {
         let mut words = match heard {
-            Heard::Begin => vec![Word::Want(Want::Handshake(state::INITIALIZE))],
-            Heard::Said { number, label } => self.said(number, label, see),
+            TranslatorInput::Begin => vec![AgentWord::Want(Want::Handshake(state::INITIALIZE))],
+            TranslatorInput::Said { number, label } => self.said(number, label, see),
             // Nothing else proves that the agent has a message.
-            Heard::Written { number } => see.written(number).map(Word::Began).collect(),
-            Heard::Line { bytes, .. } => hears::line(self, bytes, see),
-            Heard::TooLong => see.given_up(),
-            Heard::ErrorLine(_) | Heard::Exited(..) => Vec::new(),
+            TranslatorInput::Written { number } => see.written(number).map(AgentWord::Began).collect(),
+            TranslatorInput::Line { bytes, .. } => hears::line(self, bytes, see),
+            TranslatorInput::TooLong => see.given_up(),
+            TranslatorInput::ErrorLine(_) | TranslatorInput::Exited(..) => Vec::new(),
         };
         self.refusals.follow(&mut words, see);
         words
     }
 
-    fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         says::say(self, number, intent, see)
     }
 }

@@ -4,15 +4,15 @@ use super::asks;
 use super::opens::VERSION;
 use super::state::{Acp, INITIALIZE, LOAD, NEW, RESUME};
 use crate::exec::prompt_text;
-use crate::intent::{CannotSay, Intent, Prompt, Reply};
+use crate::intent::{CannotSay, Intent, Prompt, RequestReply};
 use crate::rpc::{Framing, Id};
-use crate::translate::{Spoken, View};
+use crate::translate::{RunView, Spoken};
 use serde_json::{Value, json};
 
 const LINES: Framing = Framing::Named;
 
 /// Returns the bytes that express an intent.
-pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
     match intent {
         Intent::Handshake { step } => handshake(state, number, *step, see),
         Intent::Prompt(prompt) => {
@@ -49,7 +49,7 @@ fn escaped(path: &str) -> String {
     path.bytes().map(one).collect()
 }
 
-fn handshake(state: &Acp, number: u64, step: u32, see: &View<'_>) -> Result<Spoken, CannotSay> {
+fn handshake(state: &Acp, number: u64, step: u32, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
     let known = || see.ledger.session().ok_or(CannotSay::NotWanted);
     let dir = &see.setup.dir;
     let servers: [Value; 0] = [];
@@ -75,7 +75,7 @@ fn introduction() -> Value {
     })
 }
 
-fn answer(state: &Acp, reply: &Reply, see: &View<'_>) -> Result<Spoken, CannotSay> {
+fn answer(state: &Acp, reply: &RequestReply, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
     let request = see.ledger.request(reply.request).ok_or(CannotSay::NoSuchRequest)?;
     let id = Id::of_key(&request.key).ok_or(CannotSay::NoSuchRequest)?;
     let kept = state.kept.iter().find(|kept| kept.key == request.key);
@@ -83,7 +83,7 @@ fn answer(state: &Acp, reply: &Reply, see: &View<'_>) -> Result<Spoken, CannotSa
 }
 
 /// Interrupts the turn. All open requests of the turn must be answered too, or the agent waits for them.
-fn interrupt(state: &Acp, see: &View<'_>) -> Result<Spoken, CannotSay> {
+fn interrupt(state: &Acp, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
     let params = json!({ "sessionId": session(state)? });
     let mut spoken = LINES.notification("session/cancel", Some(&params));
     for id in state.open_keys(see).filter_map(|key| Id::of_key(&key)) {

@@ -1,6 +1,6 @@
 //! What a turn cost: in the answer to its prompt or, with some agents, in updates.
 
-use super::state::Context;
+use super::state::ContextUsage;
 use super::wire::{Prompted, Tokens, Update};
 use crate::note;
 use crate::turn::{Spent, Usage};
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Returns what a turn cost, if the agent says.
-pub(crate) fn usage(line: &Prompted, context: &Context) -> Option<Usage> {
+pub(crate) fn usage(line: &Prompted, context: &ContextUsage) -> Option<Usage> {
     let turn = spent(line);
-    if turn == Spent::default() && *context == Context::default() {
+    if turn == Spent::default() && *context == ContextUsage::default() {
         return None;
     }
     Some(Usage {
@@ -29,7 +29,7 @@ pub(crate) fn any(line: &Prompted) -> bool {
 }
 
 /// Keeps what is reported in the middle of a turn.
-pub(crate) fn update(context: &mut Context, update: &Update) {
+pub(crate) fn update(context: &mut ContextUsage, update: &Update) {
     if update.kind.as_deref() != Some("usage_update") {
         return;
     }

@@ -1,11 +1,11 @@
 //! What is known of a run in this protocol, beyond the ledger. It is stored in cursors, so every version must
 //! read it.
 
-use super::asks::Kept;
+use super::asks::KeptRequest;
 use crate::label::Label;
 use crate::rpc::{Calls, Refusals};
-use crate::translate::View;
-use crate::word::Word;
+use crate::translate::RunView;
+use crate::word::AgentWord;
 use serde::{Deserialize, Serialize};
 
 /// The steps of the handshake. Steps that refuse requests have much higher numbers.
@@ -18,15 +18,15 @@ pub(crate) const RESUME: u32 = 4;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Acp {
-    pub(crate) calls: Calls<Purpose>,
+    pub(crate) calls: Calls<CallPurpose>,
     pub(crate) refusals: Refusals,
     /// The open session.
-    pub(crate) opened: Option<Opened>,
+    pub(crate) opened: Option<OpenSession>,
     /// What was seen of the current turn.
     pub(crate) turn: Signs,
     /// What answers to open requests will need.
-    pub(crate) kept: Vec<Kept>,
-    pub(crate) context: Context,
+    pub(crate) kept: Vec<KeptRequest>,
+    pub(crate) context: ContextUsage,
     /// A limit was reported, and no turn has gone well since.
     pub(crate) limited: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Acp {
 /// What a request of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purpose {
+pub(crate) enum CallPurpose {
     Initialize,
     New,
     Load,
@@ -44,7 +44,7 @@ pub(crate) enum Purpose {
 
 /// The open session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opened {
+pub(crate) struct OpenSession {
     pub(crate) id: String,
     /// Whether its id was passed on; not before the agent has worked in it.
     pub(crate) told: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Signs {
 /// What the agent says of its model and context.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Context {
+pub(crate) struct ContextUsage {
     pub(crate) used: Option<u64>,
     pub(crate) size: Option<u64>,
     /// Cost of the whole session.
@@ -90,19 +90,19 @@ pub(crate) enum Stand {
 
 impl Acp {
     /// Records what was written to the agent.
-    pub(crate) fn said(&mut self, number: u64, label: &Label, see: &View<'_>) -> Vec<Word> {
+    pub(crate) fn said(&mut self, number: u64, label: &Label, see: &RunView<'_>) -> Vec<AgentWord> {
         match label {
-            Label::Handshake(INITIALIZE) => self.calls.said(number, Purpose::Initialize),
-            Label::Handshake(NEW) => self.calls.said(number, Purpose::New),
-            Label::Handshake(LOAD) => self.calls.said(number, Purpose::Load),
-            Label::Handshake(RESUME) => self.calls.said(number, Purpose::Resume),
+            Label::Handshake(INITIALIZE) => self.calls.said(number, CallPurpose::Initialize),
+            Label::Handshake(NEW) => self.calls.said(number, CallPurpose::New),
+            Label::Handshake(LOAD) => self.calls.said(number, CallPurpose::Load),
+            Label::Handshake(RESUME) => self.calls.said(number, CallPurpose::Resume),
             Label::Handshake(step) => self.refusals.said(*step),
             Label::Prompt { .. } => {
-                self.calls.said(number, Purpose::Prompt);
+                self.calls.said(number, CallPurpose::Prompt);
                 self.turn = Signs::default();
             }
             // All open requests were answered with it.
-            Label::Interrupt => return self.open_keys(see).map(Word::TakesBack).collect(),
+            Label::Interrupt => return self.open_keys(see).map(AgentWord::TakesBack).collect(),
             Label::Answer(_) | Label::Close | Label::Other(_) => {}
         }
         Vec::new()
@@ -110,8 +110,8 @@ impl Acp {
 
     /// Returns the agent's status. It handles prompts one at a time, so what it says belongs to the oldest
     /// unanswered one.
-    pub(crate) fn stand(&self, see: &View<'_>) -> Stand {
-        let oldest = self.calls.oldest(|purpose| *purpose == Purpose::Prompt);
+    pub(crate) fn stand(&self, see: &RunView<'_>) -> Stand {
+        let oldest = self.calls.oldest(|purpose| *purpose == CallPurpose::Prompt);
         let open = oldest.filter(|number| see.ledger.open().iter().any(|open| open.number == *number));
         match open {
             None => Stand::Idle,
@@ -121,15 +121,15 @@ impl Acp {
     }
 
     /// Returns the ids of the agent's unanswered requests.
-    pub(crate) fn open_keys(&self, see: &View<'_>) -> impl Iterator<Item = String> {
+    pub(crate) fn open_keys(&self, see: &RunView<'_>) -> impl Iterator<Item = String> {
         let open = self.kept.iter().filter(|kept| see.ledger.asks(&kept.key));
         open.map(|kept| kept.key.clone()).collect::<Vec<_>>().into_iter()
     }
 
     /// Returns the session's id to be passed on, now that the agent has worked in it.
-    pub(crate) fn proven_session(&mut self) -> Option<Word> {
+    pub(crate) fn proven_session(&mut self) -> Option<AgentWord> {
         let opened = self.opened.as_mut().filter(|opened| !opened.told)?;
         opened.told = true;
-        Some(Word::Session(opened.id.clone()))
+        Some(AgentWord::Session(opened.id.clone()))
     }
 }

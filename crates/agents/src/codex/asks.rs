@@ -1,10 +1,10 @@
 //! What Codex asks a person, and how that is answered.
 
 use super::wire::{Asked, Question};
-use crate::intent::{Reply, Verdict};
+use crate::intent::{Consent, RequestReply};
 use crate::request::RequestKind;
 use crate::rpc::Id;
-use crate::word::Ask;
+use crate::word::RawRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const MOST_OPEN: usize = 64;
 
 /// What Codex may ask a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asks {
+pub(crate) enum AskKind {
     Command,
     FileChange,
     Question,
@@ -26,38 +26,38 @@ pub(crate) enum Asks {
 
 /// What the answer to a request will need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct KeptRequest {
     pub(crate) key: String,
     /// The ids of its questions.
     questions: Vec<String>,
 }
 
-impl Asks {
+impl AskKind {
     /// Returns what a method asks, if a person can answer it.
-    pub(crate) fn of(method: &str) -> Option<Asks> {
+    pub(crate) fn of(method: &str) -> Option<AskKind> {
         match method {
-            "item/commandExecution/requestApproval" => Some(Asks::Command),
-            "item/fileChange/requestApproval" => Some(Asks::FileChange),
-            "item/tool/requestUserInput" => Some(Asks::Question),
+            "item/commandExecution/requestApproval" => Some(AskKind::Command),
+            "item/fileChange/requestApproval" => Some(AskKind::FileChange),
+            "item/tool/requestUserInput" => Some(AskKind::Question),
             _ => None,
         }
     }
 }
 
 /// Returns a request as a person sees it.
-pub(crate) fn ask(asks: Asks, id: &Id, asked: &Asked, line: &[u8]) -> Ask {
+pub(crate) fn ask(asks: AskKind, id: &Id, asked: &Asked, line: &[u8]) -> RawRequest {
     let (title, detail) = match asks {
-        Asks::Command => command(asked),
-        Asks::FileChange => file_change(asked),
-        Asks::Question => questions(asked),
+        AskKind::Command => command(asked),
+        AskKind::FileChange => file_change(asked),
+        AskKind::Question => questions(asked),
     };
     let kind = match asks {
-        Asks::Command | Asks::FileChange => RequestKind::Permission,
-        Asks::Question => RequestKind::Question,
+        AskKind::Command | AskKind::FileChange => RequestKind::Permission,
+        AskKind::Question => RequestKind::Question,
     };
     let title: String = title.chars().take(LONGEST_TITLE).collect();
     let title = title.replace(char::is_control, " ");
-    Ask { key: id.key(), kind, title, detail, raw: String::from_utf8_lossy(line).into_owned() }
+    RawRequest { key: id.key(), kind, title, detail, raw: String::from_utf8_lossy(line).into_owned() }
 }
 
 fn command(asked: &Asked) -> (String, Option<String>) {
@@ -94,26 +94,26 @@ fn in_full(question: &Question) -> String {
 }
 
 /// Keeps what the answer will need, and forgets requests that are no longer open.
-pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, asked: &Asked, open: impl Fn(&str) -> bool) {
+pub(crate) fn keep(kept: &mut Vec<KeptRequest>, id: &Id, asked: &Asked, open: impl Fn(&str) -> bool) {
     kept.retain(|kept| open(&kept.key));
     let ids = asked.questions.iter().flatten().filter_map(|question| question.id.clone());
     let questions: Vec<String> = ids.filter(|id| id.len() <= LONGEST_ID).take(MOST_QUESTIONS).collect();
     if !questions.is_empty() && kept.len() < MOST_OPEN && id.fits() {
-        kept.push(Kept { key: id.key(), questions });
+        kept.push(KeptRequest { key: id.key(), questions });
     }
 }
 
 /// Returns the answer to a request.
-pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
+pub(crate) fn answer(reply: &RequestReply, kept: Option<&KeptRequest>) -> Value {
     if let Some(kept) = kept {
-        let words = reply.words.as_deref().filter(|_| reply.verdict == Verdict::Allow);
+        let words = reply.words.as_deref().filter(|_| reply.verdict == Consent::Allow);
         return json!({ "answers": words.map(|words| answers(&kept.questions, words)).unwrap_or_else(|| json!({})) });
     }
     let decision = match (reply.verdict, reply.always) {
-        (Verdict::Allow, false) => "accept",
-        (Verdict::Allow, true) => "acceptForSession",
+        (Consent::Allow, false) => "accept",
+        (Consent::Allow, true) => "acceptForSession",
         // The turn goes on, and the model is told. `cancel` would end the turn, like an interrupt.
-        (Verdict::Deny, _) => "decline",
+        (Consent::Deny, _) => "decline",
     };
     json!({ "decision": decision })
 }

@@ -2,18 +2,18 @@
 
 use super::state::Codex;
 use super::wire::{Turn, TurnError};
-use crate::note::{self, Note};
-use crate::turn::{Failure, FailureKind};
-use crate::word::{End, How, Named, Word};
+use crate::note::{self, LogNote};
+use crate::turn::{FailureKind, TurnFailure};
+use crate::word::{AgentWord, How, NamedTurn, ReportedEnd};
 use serde_json::Value;
 
 /// Longest error text that is kept, in bytes.
 const LONGEST_ERROR: usize = 4 << 10;
 
 /// Handles `turn/completed`.
-pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
+pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<AgentWord> {
     let (Some(id), Some(how)) = (turn.id.as_deref(), how(turn)) else { return Vec::new() };
-    let mut words: Vec<Word> = what_it_means(state, &how).into_iter().collect();
+    let mut words: Vec<AgentWord> = what_it_means(state, &how).into_iter().collect();
     let numbers = state.numbers_of(id);
     let own = state.own.take_if(|own| own.turn == id);
     let mut usage = None;
@@ -22,16 +22,16 @@ pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
     }
     let known = !numbers.is_empty();
     words.extend(numbers.into_iter().map(|number| {
-        let turn = Named::Number(number);
-        Word::Ended(End { turn, how: how.clone(), text: None, usage: usage.take() })
+        let turn = NamedTurn::Number(number);
+        AgentWord::Ended(ReportedEnd { turn, how: how.clone(), text: None, usage: usage.take() })
     }));
     match own {
         Some(own) => {
-            words.extend((!own.told).then_some(Word::Began(Named::Own)));
-            words.push(Word::Ended(End { turn: Named::Own, how, text: None, usage }));
-            words.push(Word::Work(false));
+            words.extend((!own.told).then_some(AgentWord::Began(NamedTurn::Own)));
+            words.push(AgentWord::Ended(ReportedEnd { turn: NamedTurn::Own, how, text: None, usage }));
+            words.push(AgentWord::Work(false));
         }
-        None if !known => words.push(Word::Note(Note::LateEnd { named: note::short(id, 100) })),
+        None if !known => words.push(AgentWord::Note(LogNote::LateEnd { named: note::short(id, 100) })),
         None => {}
     }
     words
@@ -39,20 +39,20 @@ pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
 
 /// Returns a note on how the thread's last turn ended before this run. It explains to a reader why the model
 /// is told something again.
-pub(crate) fn of_before(turn: Option<&Turn>) -> Option<Word> {
+pub(crate) fn of_before(turn: Option<&Turn>) -> Option<AgentWord> {
     let text = match how(turn?)? {
         How::Done => return None,
         How::Cancelled => "the last turn of its thread was interrupted".to_owned(),
-        How::Failed(Failure { text, .. }) => format!("the last turn of its thread failed: {text}"),
+        How::Failed(TurnFailure { text, .. }) => format!("the last turn of its thread failed: {text}"),
     };
-    Some(Word::Note(Note::Agent { text }))
+    Some(AgentWord::Note(LogNote::Agent { text }))
 }
 
 /// Handles a message that Codex did not take.
-pub(crate) fn refused(state: &Codex, number: u64, message: Option<String>) -> Word {
+pub(crate) fn refused(state: &Codex, number: u64, message: Option<String>) -> AgentWord {
     let text = state.no_thread.clone().or(message).unwrap_or_default();
     let how = How::Failed(failure(&TurnError { message: Some(text), ..TurnError::default() }));
-    Word::Ended(End { turn: Named::Number(number), how, text: None, usage: None })
+    AgentWord::Ended(ReportedEnd { turn: NamedTurn::Number(number), how, text: None, usage: None })
 }
 
 /// Returns how a turn ended, `None` while it goes on.
@@ -66,20 +66,20 @@ fn how(turn: &Turn) -> Option<How> {
 }
 
 /// Returns what the end of a turn says of the account.
-fn what_it_means(state: &mut Codex, how: &How) -> Option<Word> {
+fn what_it_means(state: &mut Codex, how: &How) -> Option<AgentWord> {
     match how {
         How::Done => {
             state.limits.passed();
             None
         }
-        How::Failed(Failure { kind: FailureKind::Limit, .. }) => state.limits.hit().map(Word::Limit),
-        How::Failed(Failure { kind: FailureKind::Login, text }) => Some(Word::Login(text.clone())),
+        How::Failed(TurnFailure { kind: FailureKind::Limit, .. }) => state.limits.hit().map(AgentWord::Limit),
+        How::Failed(TurnFailure { kind: FailureKind::Login, text }) => Some(AgentWord::Login(text.clone())),
         How::Failed(_) | How::Cancelled => None,
     }
 }
 
 /// Translates the error of a turn.
-fn failure(error: &TurnError) -> Failure {
+fn failure(error: &TurnError) -> TurnFailure {
     let message = error.message.as_deref().unwrap_or_default();
     let details = error.additional_details.as_ref().map(|details| format!("; {details}"));
     let text = note::short(&format!("{message}{}", details.unwrap_or_default()), LONGEST_ERROR);
@@ -96,7 +96,7 @@ fn failure(error: &TurnError) -> Failure {
         }
         Some(_) | None => (None, None),
     };
-    Failure { kind: kind(word, status, message), text }
+    TurnFailure { kind: kind(word, status, message), text }
 }
 
 fn kind(word: Option<&str>, status: Option<u64>, message: &str) -> FailureKind {

@@ -1,14 +1,14 @@
 //! What Codex's lines mean.
 
-use super::asks::{self, Asks};
+use super::asks::{self, AskKind};
 use super::ends;
-use super::state::{BEGIN, Codex, LAST_TURN, OPEN, Own, Purpose};
+use super::state::{BEGIN, CallPurpose, Codex, LAST_TURN, OPEN, Own};
 use super::wire::{Opened, Told, TurnError};
-use crate::note::{self, Note};
+use crate::note::{self, LogNote};
 use crate::observation::SessionRefused;
-use crate::rpc::{self, Id, Line, RpcError};
-use crate::translate::View;
-use crate::word::{Named, Want, Word};
+use crate::rpc::{self, Id, RpcError, RpcLine};
+use crate::translate::RunView;
+use crate::word::{AgentWord, NamedTurn, Want};
 
 /// Longest text of the agent's own that is passed on, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
@@ -16,50 +16,50 @@ const LONGEST_TEXT: usize = 4 << 10;
 const LONGEST_TURN: usize = 1 << 10;
 
 /// Handles a line of Codex's output.
-pub(crate) fn line(state: &mut Codex, line: &[u8], see: &View<'_>) -> Vec<Word> {
+pub(crate) fn line(state: &mut Codex, line: &[u8], see: &RunView<'_>) -> Vec<AgentWord> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Vec::new();
     }
     match rpc::line(line) {
-        None => vec![Word::Note(Note::garbage(line))],
-        Some(Line::Request { id, method }) => asked(state, id, &method, line, see),
-        Some(Line::Notification { method }) => told(state, &method, line, see),
-        Some(Line::Answer { id }) => match state.calls.answered(&id) {
+        None => vec![AgentWord::Note(LogNote::garbage(line))],
+        Some(RpcLine::Request { id, method }) => asked(state, id, &method, line, see),
+        Some(RpcLine::Notification { method }) => told(state, &method, line, see),
+        Some(RpcLine::Answer { id }) => match state.calls.answered(&id) {
             Some((number, purpose)) => answered(state, number, purpose, rpc::result(line), see),
             None => Vec::new(),
         },
-        Some(Line::Failed { id, error }) => match state.calls.answered(&id) {
+        Some(RpcLine::Failed { id, error }) => match state.calls.answered(&id) {
             Some((number, purpose)) => failed(state, number, purpose, error, see),
             None => vec![noted(error)],
         },
-        Some(Line::Complaint(error)) => vec![noted(error)],
+        Some(RpcLine::Complaint(error)) => vec![noted(error)],
     }
 }
 
 /// Handles a line that is too long to read. The current turn may be broken by it, so the turn is interrupted.
-pub(crate) fn too_long(see: &View<'_>) -> Vec<Word> {
+pub(crate) fn too_long(see: &RunView<'_>) -> Vec<AgentWord> {
     let mut words = see.too_long();
     if !words.is_empty() {
-        words.push(Word::Want(Want::Interrupt));
+        words.push(AgentWord::Want(Want::Interrupt));
     }
     words
 }
 
 /// Codex asks a person, or asks for something that pinfold does not offer.
-fn asked(state: &mut Codex, id: Id, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
-    let Some(asks) = Asks::of(method) else {
+fn asked(state: &mut Codex, id: Id, method: &str, line: &[u8], see: &RunView<'_>) -> Vec<AgentWord> {
+    let Some(asks) = AskKind::of(method) else {
         state.refusals.add(id);
         return Vec::new();
     };
     let params = rpc::params(line);
-    if asks == Asks::Question {
+    if asks == AskKind::Question {
         asks::keep(&mut state.kept, &id, &params, |key| see.ledger.asks(key));
     }
-    vec![Word::Asks(asks::ask(asks, &id, &params, line))]
+    vec![AgentWord::Asks(asks::ask(asks, &id, &params, line))]
 }
 
 /// Handles a notification.
-fn told(state: &mut Codex, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
+fn told(state: &mut Codex, method: &str, line: &[u8], see: &RunView<'_>) -> Vec<AgentWord> {
     match method {
         "turn/started" | "turn/completed" | "item/completed" | "thread/tokenUsage/updated" | "error" => {
             let told: Told = rpc::params(line);
@@ -69,17 +69,17 @@ fn told(state: &mut Codex, method: &str, line: &[u8], see: &View<'_>) -> Vec<Wor
         }
         "account/rateLimits/updated" => {
             let limits = rpc::params::<Told>(line).rate_limits.unwrap_or_default();
-            state.limits.heard(&limits).map(Word::Limit).into_iter().collect()
+            state.limits.heard(&limits).map(AgentWord::Limit).into_iter().collect()
         }
         "serverRequest/resolved" => {
             let id = rpc::params::<Told>(line).request_id;
-            id.map(|id| Word::TakesBack(id.key())).into_iter().collect()
+            id.map(|id| AgentWord::TakesBack(id.key())).into_iter().collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn of_thread(state: &mut Codex, method: &str, told: Told, see: &View<'_>) -> Vec<Word> {
+fn of_thread(state: &mut Codex, method: &str, told: Told, see: &RunView<'_>) -> Vec<AgentWord> {
     match method {
         "turn/started" => started(state, told.turn.and_then(|turn| turn.id), see),
         "turn/completed" => ends::completed(state, &told.turn.unwrap_or_default()),
@@ -95,7 +95,7 @@ fn of_thread(state: &mut Codex, method: &str, told: Told, see: &View<'_>) -> Vec
 }
 
 /// A turn begins. If no answer has named its id, it is another client's turn, or the answer is still to come.
-fn started(state: &mut Codex, turn: Option<String>, see: &View<'_>) -> Vec<Word> {
+fn started(state: &mut Codex, turn: Option<String>, see: &RunView<'_>) -> Vec<AgentWord> {
     let Some(turn) = turn.filter(|turn| turn.len() <= LONGEST_TURN) else { return Vec::new() };
     if !state.numbers_of(&turn).is_empty() || state.own.as_ref().is_some_and(|own| own.turn == turn) {
         return Vec::new();
@@ -105,57 +105,65 @@ fn started(state: &mut Codex, turn: Option<String>, see: &View<'_>) -> Vec<Word>
     if told { own_began() } else { Vec::new() }
 }
 
-fn own_began() -> Vec<Word> {
-    vec![Word::Began(Named::Own), Word::Work(true)]
+fn own_began() -> Vec<AgentWord> {
+    vec![AgentWord::Began(NamedTurn::Own), AgentWord::Work(true)]
 }
 
 /// Handles a message of the model; the last one of a turn is its answer.
-fn said(state: &Codex, told: Told, see: &View<'_>) -> Option<Word> {
+fn said(state: &Codex, told: Told, see: &RunView<'_>) -> Option<AgentWord> {
     let item = told.item.filter(|item| item.kind.as_deref() == Some("agentMessage"))?;
     let text = item.text.filter(|text| !text.is_empty())?;
-    is_under_way(state, &told.turn_id?, see).then_some(Word::Anew(text))
+    is_under_way(state, &told.turn_id?, see).then_some(AgentWord::Anew(text))
 }
 
-fn is_under_way(state: &Codex, turn: &str, see: &View<'_>) -> bool {
+fn is_under_way(state: &Codex, turn: &str, see: &RunView<'_>) -> bool {
     let ours = see.ledger.open().iter().any(|open| state.turn_of(open.number) == Some(turn));
     ours || state.own_turn() == Some(turn)
 }
 
 /// Notes an error that Codex retries. An error that is not retried comes with the end of the turn.
-fn retries(told: Told) -> Option<Word> {
+fn retries(told: Told) -> Option<AgentWord> {
     told.will_retry.filter(|retries| *retries)?;
     let TurnError { message, additional_details, .. } = told.error.unwrap_or_default();
     let texts: Vec<String> = [message, additional_details].into_iter().flatten().collect();
-    Some(Word::Note(Note::Agent { text: note::short(&texts.join(": "), LONGEST_TEXT) }))
+    Some(AgentWord::Note(LogNote::Agent { text: note::short(&texts.join(": "), LONGEST_TEXT) }))
 }
 
 /// Handles the answer to a request of ours.
-fn answered(state: &mut Codex, number: u64, purpose: Purpose, opened: Opened, see: &View<'_>) -> Vec<Word> {
+fn answered(
+    state: &mut Codex,
+    number: u64,
+    purpose: CallPurpose,
+    opened: Opened,
+    see: &RunView<'_>,
+) -> Vec<AgentWord> {
     match purpose {
-        Purpose::Initialize => vec![Word::Want(Want::Handshake(OPEN))],
-        Purpose::Open => {
+        CallPurpose::Initialize => vec![AgentWord::Want(Want::Handshake(OPEN))],
+        CallPurpose::Open => {
             let thread = opened.thread.unwrap_or_default();
             state.model = opened.model.map(|model| note::short(&model, 200));
             let resumed = thread.id.is_some() && thread.id == see.setup.vendor_session;
-            let mut words: Vec<Word> = thread.id.map(Word::Session).into_iter().collect();
-            words.push(Word::Ready);
-            words.extend(resumed.then_some(Word::Want(Want::Handshake(LAST_TURN))));
+            let mut words: Vec<AgentWord> = thread.id.map(AgentWord::Session).into_iter().collect();
+            words.push(AgentWord::Ready);
+            words.extend(resumed.then_some(AgentWord::Want(Want::Handshake(LAST_TURN))));
             words
         }
-        Purpose::LastTurn => ends::of_before(opened.data.unwrap_or_default().first()).into_iter().collect(),
-        Purpose::Prompt => {
+        CallPurpose::LastTurn => {
+            ends::of_before(opened.data.unwrap_or_default().first()).into_iter().collect()
+        }
+        CallPurpose::Prompt => {
             let turn = opened.turn.and_then(|turn| turn.id).filter(|turn| turn.len() <= LONGEST_TURN);
             took(state, number, turn)
         }
-        Purpose::Interrupt => Vec::new(),
+        CallPurpose::Interrupt => Vec::new(),
     }
 }
 
 /// Codex has taken a message, as this turn.
-fn took(state: &mut Codex, number: u64, turn: Option<String>) -> Vec<Word> {
-    let Some(turn) = turn else { return vec![Word::Taken(number)] };
+fn took(state: &mut Codex, number: u64, turn: Option<String>) -> Vec<AgentWord> {
+    let Some(turn) = turn else { return vec![AgentWord::Taken(number)] };
     state.learn(number, &turn);
-    let mut words = vec![Word::Began(Named::Number(number))];
+    let mut words = vec![AgentWord::Began(NamedTurn::Number(number))];
     match state.own.take_if(|own| !own.told) {
         // Its beginning was reported before the answer.
         Some(own) if own.turn == turn => {}
@@ -169,32 +177,38 @@ fn took(state: &mut Codex, number: u64, turn: Option<String>) -> Vec<Word> {
 }
 
 /// Handles the failure of a request of ours.
-fn failed(state: &mut Codex, number: u64, purpose: Purpose, error: RpcError, see: &View<'_>) -> Vec<Word> {
+fn failed(
+    state: &mut Codex,
+    number: u64,
+    purpose: CallPurpose,
+    error: RpcError,
+    see: &RunView<'_>,
+) -> Vec<AgentWord> {
     match purpose {
-        Purpose::Open => not_opened(state, &error, see),
-        Purpose::Prompt => vec![ends::refused(state, number, error.message)],
+        CallPurpose::Open => not_opened(state, &error, see),
+        CallPurpose::Prompt => vec![ends::refused(state, number, error.message)],
         // The turn no longer exists: its end is on the way, or was heard.
-        Purpose::Interrupt | Purpose::Initialize | Purpose::LastTurn => vec![noted(error)],
+        CallPurpose::Interrupt | CallPurpose::Initialize | CallPurpose::LastTurn => vec![noted(error)],
     }
 }
 
 /// No thread was opened. Another process may have it. A thread without a turn is never saved, so a new one is
 /// begun. With any other reason, messages fail with that reason.
-fn not_opened(state: &mut Codex, error: &RpcError, see: &View<'_>) -> Vec<Word> {
+fn not_opened(state: &mut Codex, error: &RpcError, see: &RunView<'_>) -> Vec<AgentWord> {
     let text = note::short(error.message.as_deref().unwrap_or("Codex opened no thread"), LONGEST_TEXT);
     if text.contains("already has an active writer") {
-        return vec![Word::SessionRefused(SessionRefused::Busy)];
+        return vec![AgentWord::SessionRefused(SessionRefused::Busy)];
     }
-    let noted = Word::Note(Note::Agent { text: text.clone() });
+    let noted = AgentWord::Note(LogNote::Agent { text: text.clone() });
     if see.setup.vendor_session.is_some() && text.contains("no rollout found") {
-        let unknown = Word::SessionRefused(SessionRefused::Unknown);
-        return vec![unknown, noted, Word::Want(Want::Handshake(BEGIN))];
+        let unknown = AgentWord::SessionRefused(SessionRefused::Unknown);
+        return vec![unknown, noted, AgentWord::Want(Want::Handshake(BEGIN))];
     }
     state.no_thread = Some(text);
-    vec![noted, Word::Ready]
+    vec![noted, AgentWord::Ready]
 }
 
-fn noted(error: RpcError) -> Word {
+fn noted(error: RpcError) -> AgentWord {
     let text = error.message.unwrap_or_default();
-    Word::Note(Note::Agent { text: note::short(&text, LONGEST_TEXT) })
+    AgentWord::Note(LogNote::Agent { text: note::short(&text, LONGEST_TEXT) })
 }

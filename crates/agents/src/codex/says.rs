@@ -3,15 +3,20 @@
 use super::asks;
 use super::state::{BEGIN, Codex, INITIALIZE, LAST_TURN, OPEN};
 use crate::exec::prompt_text;
-use crate::intent::{CannotSay, Intent, Prompt, Reply};
+use crate::intent::{CannotSay, Intent, Prompt, RequestReply};
 use crate::rpc::{Framing, Id};
-use crate::translate::{Spoken, View};
+use crate::translate::{RunView, Spoken};
 use serde_json::{Value, json};
 
 const BARE: Framing = Framing::Bare;
 
 /// Returns the bytes that express an intent.
-pub(crate) fn say(state: &Codex, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+pub(crate) fn say(
+    state: &Codex,
+    number: u64,
+    intent: &Intent,
+    see: &RunView<'_>,
+) -> Result<Spoken, CannotSay> {
     match intent {
         Intent::Handshake { step: INITIALIZE } => Ok(initialize(number)),
         Intent::Handshake { step: OPEN } => Ok(open(number, see)),
@@ -35,7 +40,7 @@ fn initialize(number: u64) -> Spoken {
 
 /// Two lines in one word, because nothing answers the first. The preset says what a thread may do; where it
 /// is silent, the user's own configuration does.
-fn open(number: u64, see: &View<'_>) -> Spoken {
+fn open(number: u64, see: &RunView<'_>) -> Spoken {
     let mut spoken = BARE.notification("initialized", None);
     let opens = match &see.setup.vendor_session {
         Some(thread) => resume(number, thread, see),
@@ -45,11 +50,11 @@ fn open(number: u64, see: &View<'_>) -> Spoken {
     spoken
 }
 
-fn begin(number: u64, see: &View<'_>) -> Spoken {
+fn begin(number: u64, see: &RunView<'_>) -> Spoken {
     BARE.request(number, "thread/start", &thread(see))
 }
 
-fn resume(number: u64, id: &str, see: &View<'_>) -> Spoken {
+fn resume(number: u64, id: &str, see: &RunView<'_>) -> Spoken {
     let mut params = thread(see);
     params["threadId"] = json!(id);
     // The whole history would be one line.
@@ -58,21 +63,21 @@ fn resume(number: u64, id: &str, see: &View<'_>) -> Spoken {
 }
 
 /// Asks only how the turn ended; its content may be long.
-fn last_turn(number: u64, see: &View<'_>) -> Spoken {
+fn last_turn(number: u64, see: &RunView<'_>) -> Spoken {
     let thread = see.ledger.session().unwrap_or_default();
     let params = json!({ "threadId": thread, "limit": 1, "sortDirection": "desc", "itemsView": "notLoaded" });
     BARE.request(number, "thread/turns/list", &params)
 }
 
 /// Returns the parameters with which a thread is opened.
-fn thread(see: &View<'_>) -> Value {
+fn thread(see: &RunView<'_>) -> Value {
     let mut params = json!(see.setup.thread);
     params["cwd"] = json!(see.setup.dir);
     params
 }
 
 /// During another client's turn, the message would become part of that turn.
-fn message(state: &Codex, number: u64, prompt: &Prompt, see: &View<'_>) -> Result<Spoken, CannotSay> {
+fn message(state: &Codex, number: u64, prompt: &Prompt, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
     if state.own.is_some() {
         return Err(CannotSay::TurnUnderWay);
     }
@@ -82,14 +87,14 @@ fn message(state: &Codex, number: u64, prompt: &Prompt, see: &View<'_>) -> Resul
 }
 
 /// Only a turn whose id is known can be interrupted.
-fn interrupt(state: &Codex, number: u64, see: &View<'_>) -> Result<Spoken, CannotSay> {
+fn interrupt(state: &Codex, number: u64, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
     let ours = see.ledger.open().iter().find_map(|open| state.turn_of(open.number));
     let turn = ours.or(state.own_turn()).ok_or(CannotSay::NoTurn)?;
     let thread = see.ledger.session().unwrap_or_default();
     Ok(BARE.request(number, "turn/interrupt", &json!({ "threadId": thread, "turnId": turn })))
 }
 
-fn answer(state: &Codex, reply: &Reply, see: &View<'_>) -> Option<Spoken> {
+fn answer(state: &Codex, reply: &RequestReply, see: &RunView<'_>) -> Option<Spoken> {
     let key = &see.ledger.request(reply.request)?.key;
     let kept = state.kept.iter().find(|kept| kept.key == *key);
     Some(BARE.answer(&Id::of_key(key)?, &asks::answer(reply, kept)))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What is known of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Spending {
+pub(crate) struct ThreadSpending {
     /// Count at the end of the last turn.
     before: Count,
     now: Count,
@@ -28,7 +28,7 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-impl Spending {
+impl ThreadSpending {
     /// Codex reports what the thread has cost; `under_way` is false if no turn is under way, as after a
     /// resume.
     pub(crate) fn heard(&mut self, usage: &TokenUsage, under_way: bool) {
@@ -44,7 +44,7 @@ impl Spending {
 
     /// Returns the cost of the turn that ends here.
     pub(crate) fn end(&mut self, model: Option<&str>) -> Usage {
-        let Spending { before, now, context_used, context_size } = *self;
+        let ThreadSpending { before, now, context_used, context_size } = *self;
         self.before = now;
         let turn = Count {
             input: now.input - before.input,
@@ -100,7 +100,7 @@ mod tests {
             (&[(7, 2, true)], (7, 2)),
             (&[(8, 1, true)], (8, 1)),
         ];
-        let mut spending = Spending::default();
+        let mut spending = ThreadSpending::default();
         for (heard, (input, output)) in rows {
             for (input, output, under_way) in heard {
                 spending.heard(&usage(*input, *output), *under_way);

@@ -1,9 +1,9 @@
 //! What is known of a run of Codex, beyond the ledger. It is stored in cursors, so every version must read
 //! it.
 
-use super::asks::Kept;
-use super::limits::Limits;
-use super::spends::Spending;
+use super::asks::KeptRequest;
+use super::limits::KnownLimits;
+use super::spends::ThreadSpending;
 use crate::label::Label;
 use crate::rpc::{Calls, Refusals};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ const MOST_KNOWN: usize = 16;
 #[serde(default)]
 pub(crate) struct Codex {
     /// Our unanswered requests.
-    pub(crate) calls: Calls<Purpose>,
+    pub(crate) calls: Calls<CallPurpose>,
     pub(crate) refusals: Refusals,
     /// The latest deliveries and their turns.
     known: Vec<Known>,
@@ -32,17 +32,17 @@ pub(crate) struct Codex {
     pub(crate) own: Option<Own>,
     /// Why no thread is open.
     pub(crate) no_thread: Option<String>,
-    pub(crate) limits: Limits,
-    pub(crate) spending: Spending,
+    pub(crate) limits: KnownLimits,
+    pub(crate) spending: ThreadSpending,
     pub(crate) model: Option<String>,
     /// What answers to open questions will need.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptRequest>,
 }
 
 /// What a request of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purpose {
+pub(crate) enum CallPurpose {
     Initialize,
     Open,
     LastTurn,
@@ -69,12 +69,12 @@ impl Codex {
     /// Records what was written to Codex.
     pub(crate) fn said(&mut self, number: u64, label: &Label) {
         match label {
-            Label::Handshake(INITIALIZE) => self.calls.said(number, Purpose::Initialize),
-            Label::Handshake(OPEN | BEGIN) => self.calls.said(number, Purpose::Open),
-            Label::Handshake(LAST_TURN) => self.calls.said(number, Purpose::LastTurn),
+            Label::Handshake(INITIALIZE) => self.calls.said(number, CallPurpose::Initialize),
+            Label::Handshake(OPEN | BEGIN) => self.calls.said(number, CallPurpose::Open),
+            Label::Handshake(LAST_TURN) => self.calls.said(number, CallPurpose::LastTurn),
             Label::Handshake(step) => self.refusals.said(*step),
-            Label::Prompt { .. } => self.calls.said(number, Purpose::Prompt),
-            Label::Interrupt => self.calls.said(number, Purpose::Interrupt),
+            Label::Prompt { .. } => self.calls.said(number, CallPurpose::Prompt),
+            Label::Interrupt => self.calls.said(number, CallPurpose::Interrupt),
             Label::Answer(_) | Label::Close | Label::Other(_) => {}
         }
     }

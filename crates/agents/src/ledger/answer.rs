@@ -2,7 +2,7 @@
 //! parts.
 
 use crate::observation::Observation;
-use crate::turn::Answer;
+use crate::turn::TurnAnswer;
 use serde::{Deserialize, Serialize};
 
 /// Above this, text goes out as a part. As JSON a byte may take six, and a cursor must stay below 2 MiB.
@@ -45,9 +45,9 @@ impl Answering {
     }
 
     /// Takes the answer out.
-    pub(crate) fn take(&mut self) -> Option<Answer> {
+    pub(crate) fn take(&mut self) -> Option<TurnAnswer> {
         let Answering { told: before, text, cut, began } = std::mem::take(self);
-        began.then_some(Answer { before, text, whole: !cut })
+        began.then_some(TurnAnswer { before, text, whole: !cut })
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     /// Returns what is stored in the end, if each part is written at its offset.
-    fn stored(told: Vec<Observation>, answer: &Answer) -> String {
+    fn stored(told: Vec<Observation>, answer: &TurnAnswer) -> String {
         let mut stored = String::new();
         for part in told {
             let Observation::AnswerPart { offset, text } = part else { panic!("{part:?}") };

@@ -7,19 +7,19 @@ mod requests;
 mod turns;
 
 use crate::label::Label;
-use crate::note::{self, Note};
-use crate::observation::{Activity, GaveUp, Limit, Observation, Reach, SessionRefused};
+use crate::note::{self, LogNote};
+use crate::observation::{Activity, GaveUp, LimitReach, LimitStatus, Observation, SessionRefused};
 use crate::request::{Request, RequestId};
-use crate::turn::{Answer, Delivery, Outcome, Turn};
-use crate::word::{Ask, End, Named, Text, Want, Word};
+use crate::turn::{Delivery, TurnAnswer, TurnOutcome, TurnOwner};
+use crate::word::{AgentWord, AnswerText, NamedTurn, RawRequest, ReportedEnd, Want};
 use answer::Answering;
 use pinfold_core::MessageId;
 pub(crate) use requests::OpenRequest;
 use requests::Requests;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-pub(crate) use turns::Open;
-use turns::Turns;
+pub(crate) use turns::OpenDelivery;
+use turns::OpenTurns;
 
 /// Longest id of a vendor session in bytes, because it becomes the name of a lock.
 const LONGEST_SESSION: usize = 1 << 10;
@@ -29,7 +29,7 @@ const LONGEST_TEXT: usize = 16 << 10;
 /// What is known of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Ledger {
+pub(crate) struct RunLedger {
     ready: bool,
     want: Option<Want>,
     /// The number of the last word on the tape.
@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     /// Why the agent was told to leave, if its protocol gave up.
     #[serde(skip_serializing_if = "Option::is_none")]
     gave_up: Option<GaveUp>,
-    turns: Turns,
+    turns: OpenTurns,
     requests: Requests,
     answering: Answering,
     session: Option<String>,
@@ -53,15 +53,15 @@ pub(crate) struct Ledger {
     activity: Activity,
 }
 
-impl Ledger {
-    pub(crate) fn new(session: Option<&str>) -> Ledger {
-        Ledger { session: session.map(str::to_owned), ..Ledger::default() }
+impl RunLedger {
+    pub(crate) fn new(session: Option<&str>) -> RunLedger {
+        RunLedger { session: session.map(str::to_owned), ..RunLedger::default() }
     }
 
     /// Returns the part that stays when everything else is given up.
-    pub(crate) fn bare(&self) -> Ledger {
+    pub(crate) fn bare(&self) -> RunLedger {
         let session = self.session.clone();
-        Ledger { said: self.said, closed: self.closed, session, ..Ledger::default() }
+        RunLedger { said: self.said, closed: self.closed, session, ..RunLedger::default() }
     }
 
     pub(crate) fn ready(&self) -> bool {
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Returns the open deliveries in the order they were said.
-    pub(crate) fn open(&self) -> &[Open] {
+    pub(crate) fn open(&self) -> &[OpenDelivery] {
         self.turns.open()
     }
 
@@ -143,7 +143,7 @@ impl Ledger {
     }
 
     /// Records what the translator understood.
-    pub(crate) fn hear(&mut self, words: Vec<Word>, told: &mut Vec<Observation>) {
+    pub(crate) fn hear(&mut self, words: Vec<AgentWord>, told: &mut Vec<Observation>) {
         for word in words {
             self.word(word, told);
         }
@@ -165,7 +165,7 @@ impl Ledger {
     /// The translator failed.
     pub(crate) fn panicked(&mut self, text: String, told: &mut Vec<Observation>) {
         self.doubtful = true;
-        self.note(Note::Panicked { text }, told);
+        self.note(LogNote::Panicked { text }, told);
     }
 
     /// Reports the agent's activity if it has changed.
@@ -191,24 +191,24 @@ impl Ledger {
         }
     }
 
-    fn word(&mut self, word: Word, told: &mut Vec<Observation>) {
+    fn word(&mut self, word: AgentWord, told: &mut Vec<Observation>) {
         match word {
-            Word::Ready => self.became_ready(told),
-            Word::Want(want) => self.wants(want, told),
-            Word::Taken(number) => self.taken(number, told),
-            Word::Began(named) => self.began(named, told),
-            Word::Ended(end) => self.ended(end, told),
-            Word::InDoubt { number, named, text } => self.in_doubt(number, named, text, told),
-            Word::More(text) => self.answering.more(&text, told),
-            Word::Anew(text) => self.answering.anew(&text, told),
-            Word::Asks(ask) => self.asked(ask, told),
-            Word::TakesBack(key) => withdraw(self.requests.taken_back(&key), told),
-            Word::Session(id) => self.learned(id, told),
-            Word::SessionRefused(why) => self.session_refused(why, told),
-            Word::Limit(limit) => self.limit(limit, told),
-            Word::Login(text) => self.login(&text, told),
-            Word::Work(under_way) => self.work(under_way, told),
-            Word::Note(note) => self.note(note, told),
+            AgentWord::Ready => self.became_ready(told),
+            AgentWord::Want(want) => self.wants(want, told),
+            AgentWord::Taken(number) => self.taken(number, told),
+            AgentWord::Began(named) => self.began(named, told),
+            AgentWord::Ended(end) => self.ended(end, told),
+            AgentWord::InDoubt { number, named, text } => self.in_doubt(number, named, text, told),
+            AgentWord::More(text) => self.answering.more(&text, told),
+            AgentWord::Anew(text) => self.answering.anew(&text, told),
+            AgentWord::Asks(ask) => self.asked(ask, told),
+            AgentWord::TakesBack(key) => withdraw(self.requests.taken_back(&key), told),
+            AgentWord::Session(id) => self.learned(id, told),
+            AgentWord::SessionRefused(why) => self.session_refused(why, told),
+            AgentWord::Limit(limit) => self.limit(limit, told),
+            AgentWord::Login(text) => self.login(&text, told),
+            AgentWord::Work(under_way) => self.work(under_way, told),
+            AgentWord::Note(note) => self.note(note, told),
         }
     }
 
@@ -232,12 +232,12 @@ impl Ledger {
         told.extend(self.turns.taken(number).map(Observation::Taken));
     }
 
-    fn began(&mut self, named: Named, told: &mut Vec<Observation>) {
+    fn began(&mut self, named: NamedTurn, told: &mut Vec<Observation>) {
         let turn = match named {
-            Named::Own => self.turns.own_began().then_some(Turn::Own),
-            Named::Number(number) => {
+            NamedTurn::Own => self.turns.own_began().then_some(TurnOwner::Own),
+            NamedTurn::Number(number) => {
                 self.taken(number, told);
-                self.turns.began(number).map(Turn::Of)
+                self.turns.began(number).map(TurnOwner::Of)
             }
         };
         if let Some(turn) = turn {
@@ -247,27 +247,27 @@ impl Ledger {
         }
     }
 
-    fn ended(&mut self, end: End, told: &mut Vec<Observation>) {
-        let End { turn, how, text, usage } = end;
+    fn ended(&mut self, end: ReportedEnd, told: &mut Vec<Observation>) {
+        let ReportedEnd { turn, how, text, usage } = end;
         let (turn, outcome) = match turn {
-            Named::Own => (Turn::Own, self.turns.own_ended(how)),
-            Named::Number(number) => {
+            NamedTurn::Own => (TurnOwner::Own, self.turns.own_ended(how)),
+            NamedTurn::Number(number) => {
                 self.taken(number, told);
                 let Some((delivery, outcome)) = self.turns.ended(number, how) else {
                     return self.late(number, told);
                 };
-                (Turn::Of(delivery), outcome)
+                (TurnOwner::Of(delivery), outcome)
             }
         };
         self.doubtful = false;
-        self.limited &= outcome != Outcome::Done;
+        self.limited &= outcome != TurnOutcome::Done;
         let delivery = match turn {
-            Turn::Of(delivery) => Some(delivery),
-            Turn::Own => None,
+            TurnOwner::Of(delivery) => Some(delivery),
+            TurnOwner::Own => None,
         };
         withdraw(self.requests.ended(delivery), told);
         let gathered = self.answering.take();
-        let answer = text.map(Answer::from).or(gathered);
+        let answer = text.map(TurnAnswer::from).or(gathered);
         told.push(Observation::TurnEnded { turn, outcome, answer, usage });
     }
 
@@ -275,25 +275,25 @@ impl Ledger {
     fn late(&mut self, number: u64, told: &mut Vec<Observation>) {
         // The turn that was to be interrupted has ended.
         self.want = self.want.filter(|want| *want != Want::Interrupt);
-        self.note(Note::LateEnd { named: number.to_string() }, told);
+        self.note(LogNote::LateEnd { named: number.to_string() }, told);
     }
 
-    fn in_doubt(&mut self, number: u64, named: MessageId, text: Text, told: &mut Vec<Observation>) {
+    fn in_doubt(&mut self, number: u64, named: MessageId, text: AnswerText, told: &mut Vec<Observation>) {
         self.taken(number, told);
         if let Some(open) = self.turns.open().iter().find(|open| open.number == number) {
             told.push(Observation::EndInDoubt { turn: open.delivery, named, answer: text.into() });
         }
     }
 
-    fn asked(&mut self, ask: Ask, told: &mut Vec<Observation>) {
-        let Ask { key, kind, title, detail, raw } = ask;
+    fn asked(&mut self, ask: RawRequest, told: &mut Vec<Observation>) {
+        let RawRequest { key, kind, title, detail, raw } = ask;
         match self.requests.open(&key, self.turns.current()) {
             Ok(id) => {
                 let title = note::short(&title, LONGEST_TEXT);
                 let detail = detail.map(|detail| note::short(&detail, LONGEST_TEXT));
                 told.push(Observation::RequestOpened(Request { id, kind, title, detail, raw }));
             }
-            Err(why) => self.note(Note::RequestDropped { why }, told),
+            Err(why) => self.note(LogNote::RequestDropped { why }, told),
         }
     }
 
@@ -302,7 +302,7 @@ impl Ledger {
             return;
         }
         if id.is_empty() || id.len() > LONGEST_SESSION || id.contains(char::is_control) {
-            return self.note(Note::OddSession, told);
+            return self.note(LogNote::OddSession, told);
         }
         let before = self.session.replace(id.clone());
         told.push(Observation::VendorSession { id, before });
@@ -315,11 +315,11 @@ impl Ledger {
         told.push(Observation::VendorSessionRefused(why));
     }
 
-    fn limit(&mut self, limit: Limit, told: &mut Vec<Observation>) {
+    fn limit(&mut self, limit: LimitStatus, told: &mut Vec<Observation>) {
         match limit.reach {
-            Reach::Reached => self.limited = true,
-            Reach::Off => self.limited = false,
-            Reach::Near => {}
+            LimitReach::Reached => self.limited = true,
+            LimitReach::Off => self.limited = false,
+            LimitReach::Near => {}
         }
         told.push(Observation::Limit(limit));
     }
@@ -336,7 +336,7 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn note(&mut self, note: Note, told: &mut Vec<Observation>) {
+    pub(crate) fn note(&mut self, note: LogNote, told: &mut Vec<Observation>) {
         let count = self.notes.entry(note.kind().to_owned()).or_default();
         if *count < note::MOST {
             *count += 1;
@@ -345,9 +345,9 @@ impl Ledger {
     }
 }
 
-impl From<Text> for Answer {
-    fn from(Text { text, whole }: Text) -> Answer {
-        Answer { before: 0, text, whole }
+impl From<AnswerText> for TurnAnswer {
+    fn from(AnswerText { text, whole }: AnswerText) -> TurnAnswer {
+        TurnAnswer { before: 0, text, whole }
     }
 }
 

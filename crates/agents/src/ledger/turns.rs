@@ -1,6 +1,6 @@
 //! Which turns are under way, and how a reported end counts.
 
-use crate::turn::{Delivery, Outcome};
+use crate::turn::{Delivery, TurnOutcome};
 use crate::word::How;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ const MOST_OPEN: usize = 64;
 /// The turns of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Turns {
-    open: Vec<Open>,
+pub(crate) struct OpenTurns {
+    open: Vec<OpenDelivery>,
     /// Whether the agent is on a turn of its own.
     own: bool,
     /// An interrupt was said when no turn was open; it may end the next one.
@@ -20,7 +20,7 @@ pub(crate) struct Turns {
 
 /// A delivery that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Open {
+pub(crate) struct OpenDelivery {
     pub(crate) delivery: Delivery,
     /// The number of the word that said it.
     pub(crate) number: u64,
@@ -32,11 +32,18 @@ pub(crate) struct Open {
     pub(crate) interrupted: bool,
 }
 
-impl Turns {
+impl OpenTurns {
     /// Records a prompt.
     pub(crate) fn prompted(&mut self, delivery: Delivery, number: u64, since: u64) {
         self.open.truncate(MOST_OPEN - 1);
-        self.open.push(Open { delivery, number, since, taken: false, began: false, interrupted: false });
+        self.open.push(OpenDelivery {
+            delivery,
+            number,
+            since,
+            taken: false,
+            began: false,
+            interrupted: false,
+        });
     }
 
     /// Records an interrupt.
@@ -45,7 +52,7 @@ impl Turns {
         self.open.iter_mut().for_each(|open| open.interrupted = true);
     }
 
-    pub(crate) fn open(&self) -> &[Open] {
+    pub(crate) fn open(&self) -> &[OpenDelivery] {
         &self.open
     }
 
@@ -78,19 +85,19 @@ impl Turns {
     }
 
     /// The turn of this prompt ended; returns its delivery and outcome.
-    pub(crate) fn ended(&mut self, number: u64, how: How) -> Option<(Delivery, Outcome)> {
+    pub(crate) fn ended(&mut self, number: u64, how: How) -> Option<(Delivery, TurnOutcome)> {
         let at = self.open.iter().position(|open| open.number == number)?;
-        let Open { delivery, interrupted, .. } = self.open.remove(at);
+        let OpenDelivery { delivery, interrupted, .. } = self.open.remove(at);
         Some((delivery, self.judge(how, interrupted)))
     }
 
     /// A turn of the agent's own ended.
-    pub(crate) fn own_ended(&mut self, how: How) -> Outcome {
+    pub(crate) fn own_ended(&mut self, how: How) -> TurnOutcome {
         self.own = false;
         match how {
-            How::Cancelled => Outcome::CancelledUnasked { crossed: std::mem::take(&mut self.crossed) },
-            How::Failed(failure) => Outcome::Failed(failure),
-            How::Done => Outcome::Done,
+            How::Cancelled => TurnOutcome::CancelledUnasked { crossed: std::mem::take(&mut self.crossed) },
+            How::Failed(failure) => TurnOutcome::Failed(failure),
+            How::Done => TurnOutcome::Done,
         }
     }
 
@@ -101,14 +108,14 @@ impl Turns {
 
     /// Judges an end. An interrupt that did not end its turn is still on its way; one that ended another turn
     /// is not. Of two interrupts, one ends a turn.
-    fn judge(&mut self, how: How, interrupted: bool) -> Outcome {
+    fn judge(&mut self, how: How, interrupted: bool) -> TurnOutcome {
         let left = if how == How::Cancelled { self.crossed && interrupted } else { interrupted };
         let crossed = std::mem::replace(&mut self.crossed, left);
         match how {
-            How::Done => Outcome::Done,
-            How::Failed(failure) => Outcome::Failed(failure),
-            How::Cancelled if interrupted => Outcome::Interrupted,
-            How::Cancelled => Outcome::CancelledUnasked { crossed },
+            How::Done => TurnOutcome::Done,
+            How::Failed(failure) => TurnOutcome::Failed(failure),
+            How::Cancelled if interrupted => TurnOutcome::Interrupted,
+            How::Cancelled => TurnOutcome::CancelledUnasked { crossed },
         }
     }
 }
@@ -129,7 +136,7 @@ mod tests {
         OwnCancelled,
     }
 
-    fn outcome(turns: &mut Turns, step: Step) -> Option<Outcome> {
+    fn outcome(turns: &mut OpenTurns, step: Step) -> Option<TurnOutcome> {
         let delivery = |number| Delivery { message: MessageId(1), delivery: number };
         match step {
             Step::Prompt(number) => turns.prompted(delivery(number), number, 0),
@@ -147,15 +154,15 @@ mod tests {
     #[test]
     fn a_cancelled_turn_is_interrupted_only_if_that_was_asked_in_it() {
         use Step::*;
-        let unasked = |crossed| Some(Outcome::CancelledUnasked { crossed });
-        let rows: [(&[Step], Option<Outcome>); 11] = [
-            (&[Prompt(1), Interrupt, Cancelled(1)], Some(Outcome::Interrupted)),
+        let unasked = |crossed| Some(TurnOutcome::CancelledUnasked { crossed });
+        let rows: [(&[Step], Option<TurnOutcome>); 11] = [
+            (&[Prompt(1), Interrupt, Cancelled(1)], Some(TurnOutcome::Interrupted)),
             (&[Prompt(1), Cancelled(1)], unasked(false)),
             // The interrupt crossed the end of its turn, and hits the next one.
             (&[Prompt(1), Interrupt, Done(1), Prompt(2), Cancelled(2)], unasked(true)),
             (
                 &[Prompt(1), Interrupt, Done(1), Prompt(2), Interrupt, Cancelled(2)],
-                Some(Outcome::Interrupted),
+                Some(TurnOutcome::Interrupted),
             ),
             // Two interrupts were on their way: one ended a turn, the other hits the next one.
             (
@@ -172,7 +179,7 @@ mod tests {
             (&[Prompt(1), Done(2)], None),
         ];
         for (steps, expected) in rows {
-            let mut turns = Turns::default();
+            let mut turns = OpenTurns::default();
             let last = steps.iter().map(|step| outcome(&mut turns, *step)).last().unwrap();
             assert_eq!(last, expected, "{steps:?}");
         }

@@ -1,49 +1,56 @@
 //! How turns of pi end, and what they cost.
 
-use super::state::{Last, Pi};
+use super::state::{LastMessage, Pi};
 use super::wire::Message;
 use crate::blames;
-use crate::note::Note;
-use crate::turn::{Failure, FailureKind, Spent, Usage};
-use crate::word::{End, How, Named, Word};
+use crate::note::LogNote;
+use crate::turn::{FailureKind, Spent, TurnFailure, Usage};
+use crate::word::{AgentWord, How, NamedTurn, ReportedEnd};
 use serde_json::Value;
 
 /// Ends the current turn.
-pub(crate) fn ended(state: &mut Pi, last: Option<&Last>) -> Vec<Word> {
-    let Some(number) = state.turn.take() else { return vec![Word::Note(Note::StrayEnd { named: None })] };
+pub(crate) fn ended(state: &mut Pi, last: Option<&LastMessage>) -> Vec<AgentWord> {
+    let Some(number) = state.turn.take() else {
+        return vec![AgentWord::Note(LogNote::StrayEnd { named: None })];
+    };
     let how = match last {
-        Some(Last::Stopped) => How::Done,
-        Some(Last::Aborted) => How::Cancelled,
-        Some(Last::Failed(failure)) => How::Failed(failure.clone()),
+        Some(LastMessage::Stopped) => How::Done,
+        Some(LastMessage::Aborted) => How::Cancelled,
+        Some(LastMessage::Failed(failure)) => How::Failed(failure.clone()),
         None => {
             let text = "it ended the turn, and its model has said nothing".to_owned();
-            How::Failed(Failure { kind: FailureKind::Other, text })
+            How::Failed(TurnFailure { kind: FailureKind::Other, text })
         }
     };
-    let mut words: Vec<Word> = blames::account(&mut state.limited, &how).into_iter().collect();
+    let mut words: Vec<AgentWord> = blames::account(&mut state.limited, &how).into_iter().collect();
     let usage = Some(Usage {
         turn: std::mem::take(&mut state.spent),
         model: state.model.clone(),
         context_used: state.context,
         ..Usage::default()
     });
-    words.push(Word::Ended(End { turn: Named::Number(number), how, text: None, usage }));
+    words.push(AgentWord::Ended(ReportedEnd { turn: NamedTurn::Number(number), how, text: None, usage }));
     words
 }
 
 /// Ends the turn if it has failed, because pi does not retry it.
-pub(crate) fn failed(state: &mut Pi) -> Vec<Word> {
+pub(crate) fn failed(state: &mut Pi) -> Vec<AgentWord> {
     match state.failed.take() {
-        Some(failure) => ended(state, Some(&Last::Failed(failure))),
+        Some(failure) => ended(state, Some(&LastMessage::Failed(failure))),
         None => Vec::new(),
     }
 }
 
 /// Handles a prompt that pi did not take.
-pub(crate) fn refused(state: &mut Pi, number: u64, text: String) -> Vec<Word> {
-    let how = How::Failed(Failure { kind: blames::kind(&text), text });
-    let mut words: Vec<Word> = blames::account(&mut state.limited, &how).into_iter().collect();
-    words.push(Word::Ended(End { turn: Named::Number(number), how, text: None, usage: None }));
+pub(crate) fn refused(state: &mut Pi, number: u64, text: String) -> Vec<AgentWord> {
+    let how = How::Failed(TurnFailure { kind: blames::kind(&text), text });
+    let mut words: Vec<AgentWord> = blames::account(&mut state.limited, &how).into_iter().collect();
+    words.push(AgentWord::Ended(ReportedEnd {
+        turn: NamedTurn::Number(number),
+        how,
+        text: None,
+        usage: None,
+    }));
     words
 }
 

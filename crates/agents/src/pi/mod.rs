@@ -31,30 +31,30 @@ mod wire;
 
 use crate::exec::prompt_text;
 use crate::intent::{CannotSay, Intent};
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::word::{Want, Word};
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::word::{AgentWord, Want};
 use serde_json::{Value, json};
 pub(crate) use state::Pi;
 use state::{CHECK, GREET};
 
 impl Translate for Pi {
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord> {
         let mut words = match heard {
-            Heard::Begin => vec![Word::Want(Want::Handshake(GREET))],
-            Heard::Said { number, label } => {
+            TranslatorInput::Begin => vec![AgentWord::Want(Want::Handshake(GREET))],
+            TranslatorInput::Said { number, label } => {
                 self.said(number, label);
                 Vec::new()
             }
-            Heard::Line { bytes, .. } => hears::line(self, bytes, see),
-            Heard::ErrorLine(bytes) => hears::complaint(bytes).into_iter().collect(),
-            Heard::TooLong => see.given_up(),
-            Heard::Written { .. } | Heard::Exited(..) => Vec::new(),
+            TranslatorInput::Line { bytes, .. } => hears::line(self, bytes, see),
+            TranslatorInput::ErrorLine(bytes) => hears::complaint(bytes).into_iter().collect(),
+            TranslatorInput::TooLong => see.given_up(),
+            TranslatorInput::Written { .. } | TranslatorInput::Exited(..) => Vec::new(),
         };
         self.refusals.follow(&mut words, see);
         words
     }
 
-    fn say(&self, number: u64, intent: &Intent, _see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, number: u64, intent: &Intent, _see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         let command = |kind: &str| json!({ "id": number.to_string(), "type": kind });
         let line = match intent {
             Intent::Handshake { step: GREET | CHECK } => command("get_state"),

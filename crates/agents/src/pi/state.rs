@@ -2,8 +2,8 @@
 
 use crate::label::Label;
 use crate::rpc::{Calls, Refusals};
-use crate::turn::{Failure, Spent};
-use crate::word::Word;
+use crate::turn::{Spent, TurnFailure};
+use crate::word::AgentWord;
 use serde::{Deserialize, Serialize};
 
 /// The step of the handshake that makes pi ready.
@@ -15,16 +15,16 @@ pub(crate) const CHECK: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Pi {
-    pub(crate) calls: Calls<Purpose>,
+    pub(crate) calls: Calls<CallPurpose>,
     pub(crate) refusals: Refusals,
     /// The session's id, until it is passed on: a session without a message has no file.
     pub(crate) session: Option<String>,
     /// The number of the prompt whose turn is under way.
     pub(crate) turn: Option<u64>,
     /// How the model's last message ended.
-    pub(crate) last: Option<Last>,
+    pub(crate) last: Option<LastMessage>,
     /// Why the turn failed, if pi does not retry it.
-    pub(crate) failed: Option<Failure>,
+    pub(crate) failed: Option<TurnFailure>,
     /// The turn's cost so far.
     pub(crate) spent: Spent,
     pub(crate) model: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Pi {
 /// What a line of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purpose {
+pub(crate) enum CallPurpose {
     Greet,
     Check,
     Prompt,
@@ -47,30 +47,30 @@ pub(crate) enum Purpose {
 /// How a message of the model ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Last {
+pub(crate) enum LastMessage {
     Stopped,
     Aborted,
-    Failed(Failure),
+    Failed(TurnFailure),
 }
 
 impl Pi {
     /// Records what was written to pi.
     pub(crate) fn said(&mut self, number: u64, label: &Label) {
         match label {
-            Label::Handshake(GREET) => self.calls.said(number, Purpose::Greet),
-            Label::Handshake(CHECK) => self.calls.said(number, Purpose::Check),
+            Label::Handshake(GREET) => self.calls.said(number, CallPurpose::Greet),
+            Label::Handshake(CHECK) => self.calls.said(number, CallPurpose::Check),
             Label::Handshake(step) => self.refusals.said(*step),
             Label::Prompt { .. } => {
-                self.calls.said(number, Purpose::Prompt);
+                self.calls.said(number, CallPurpose::Prompt);
                 (self.last, self.failed, self.spent) = (None, None, Spent::default());
             }
-            Label::Interrupt => self.calls.said(number, Purpose::Abort),
+            Label::Interrupt => self.calls.said(number, CallPurpose::Abort),
             Label::Answer(_) | Label::Close | Label::Other(_) => {}
         }
     }
 
     /// Returns the session's id to be passed on, now that the session has a message.
-    pub(crate) fn proven_session(&mut self) -> Option<Word> {
-        self.session.take().map(Word::Session)
+    pub(crate) fn proven_session(&mut self) -> Option<AgentWord> {
+        self.session.take().map(AgentWord::Session)
     }
 }

@@ -20,7 +20,7 @@ pub struct Filling<'a> {
 
 /// Whether there is a vendor session to resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transcript {
+pub enum VendorTranscript {
     /// The vendor has a session with this id.
     Exists,
     /// The vendor has no session with this id.
@@ -61,11 +61,11 @@ impl Preset {
     pub fn headless_on(
         &self,
         filling: Filling<'_>,
-        transcript: Transcript,
+        transcript: VendorTranscript,
     ) -> Result<Vec<String>, NotFilled> {
         match transcript {
-            Transcript::Exists => self.headless(filling),
-            Transcript::Missing => fill(self.command.as_ref().ok_or(NotFilled::NoCommand)?, filling),
+            VendorTranscript::Exists => self.headless(filling),
+            VendorTranscript::Missing => fill(self.command.as_ref().ok_or(NotFilled::NoCommand)?, filling),
         }
     }
 
@@ -101,9 +101,9 @@ impl Preset {
     pub fn interactive_on(
         &self,
         filling: Filling<'_>,
-        transcript: Transcript,
+        transcript: VendorTranscript,
     ) -> Option<Result<Vec<String>, NotFilled>> {
-        let new = self.interactive_new.as_ref().filter(|_| transcript == Transcript::Missing);
+        let new = self.interactive_new.as_ref().filter(|_| transcript == VendorTranscript::Missing);
         new.map(|words| fill(words, filling)).or_else(|| self.interactive(filling))
     }
 }

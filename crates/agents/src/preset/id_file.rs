@@ -63,7 +63,7 @@ impl IdFileKeys {
         let at = |key: &Option<String>| key.as_ref().and_then(|key| object.get(key));
         let word = |key| at(key).and_then(Value::as_str);
         let does = word(&self.status).and_then(|word| self.words.get(word)).copied();
-        let session = word(&self.session).filter(|id| super::place::is_plain(id));
+        let session = word(&self.session).filter(|id| super::vendor_store::is_plain(id));
         let waits_for = word(&self.waits_for).filter(|_| does == Some(Does::Waiting));
         Some(IdFile {
             session: session.map(str::to_owned),

@@ -3,19 +3,19 @@
 
 mod fill;
 mod id_file;
-mod place;
 mod reads;
 mod registry;
 mod shipped;
 mod vendor_daemon;
+mod vendor_store;
 
-pub use fill::{Filling, NotFilled, PLACEHOLDERS, Transcript};
+pub use fill::{Filling, NotFilled, PLACEHOLDERS, VendorTranscript};
 pub use id_file::{Does, IdFile, IdFileKeys, LONGEST_ID_FILE};
-pub use place::Store;
-pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
+pub use reads::{EndsTurn, Joined, ReadRule, Recognises, UsageAt};
 pub use registry::{NotAnEntry, from_registry};
 pub use shipped::{names, shipped};
 pub use vendor_daemon::{LONGEST_ROSTER, VendorDaemon};
+pub use vendor_store::VendorStore;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,11 +40,11 @@ pub struct PresetChanges {
     /// See [`Preset::env`].
     pub env: Option<Vec<String>>,
     /// See [`Preset::attach`].
-    pub attach: Option<Attach>,
+    pub attach: Option<AttachMode>,
     /// See [`Preset::input`].
-    pub input: Option<Input>,
+    pub input: Option<MessageFormat>,
     /// See [`Preset::turns`].
-    pub turns: Option<Turns>,
+    pub turns: Option<TurnEndRule>,
     /// See [`Preset::exec`].
     pub exec: ExecChanges,
     /// See [`Preset::thread`].
@@ -54,7 +54,7 @@ pub struct PresetChanges {
     /// See [`Preset::pty`].
     pub pty: Option<bool>,
     /// See [`Preset::store`].
-    pub store: Option<Store>,
+    pub store: Option<VendorStore>,
     /// See [`Preset::transcript`].
     pub transcript: Option<String>,
     /// See [`Preset::id_file`].
@@ -81,11 +81,11 @@ pub struct PresetChanges {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecChanges {
-    /// See [`Exec::prompt`].
+    /// See [`ExecRules::prompt`].
     pub prompt: Option<PromptBy>,
-    /// See [`Exec::reads`].
-    pub reads: Option<Vec<Reads>>,
-    /// See [`Exec::recognises`].
+    /// See [`ExecRules::reads`].
+    pub reads: Option<Vec<ReadRule>>,
+    /// See [`ExecRules::recognises`].
     pub recognises: Option<Recognises>,
 }
 
@@ -107,13 +107,13 @@ pub struct Preset {
     /// Names of variables that are taken from the caller; a `*` at the end matches any rest.
     pub env: Vec<String>,
     /// What `attach` does with the agent.
-    pub attach: Attach,
+    pub attach: AttachMode,
     /// How a message is written, for protocol `line`.
-    pub input: Input,
+    pub input: MessageFormat,
     /// When a turn is over, for protocol `line`.
-    pub turns: Turns,
+    pub turns: TurnEndRule,
     /// How its output is read, for protocol `exec`.
-    pub exec: Exec,
+    pub exec: ExecRules,
     /// What threads are opened with besides their directory, in the agent's own words, for protocol `codex`.
     pub thread: BTreeMap<String, String>,
     /// Prints its version.
@@ -121,7 +121,7 @@ pub struct Preset {
     /// The agent runs only in a terminal; `command` and `resume` start it there.
     pub pty: bool,
     /// Where the agent keeps its sessions; part of the lock of a vendor session.
-    pub store: Option<Store>,
+    pub store: Option<VendorStore>,
     /// The file of a vendor session, below the store; a `*` matches any name. If it exists, the session is
     /// resumed.
     pub transcript: Option<String>,
@@ -149,11 +149,11 @@ pub struct Preset {
 /// How an agent of protocol `exec` gets its message, and how its output is read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Exec {
+pub struct ExecRules {
     /// How it gets its message.
     pub prompt: PromptBy,
     /// How its JSON lines are read; if empty, all that it prints is the answer.
-    pub reads: Vec<Reads>,
+    pub reads: Vec<ReadRule>,
     /// How its errors are recognised.
     pub recognises: Recognises,
 }
@@ -195,7 +195,7 @@ pub enum SessionIds {
 /// What `attach` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Attach {
+pub enum AttachMode {
     /// End the headless run and start the vendor's program.
     #[default]
     Takeover,
@@ -206,7 +206,7 @@ pub enum Attach {
 /// How a message is written to an agent that reads lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Input {
+pub enum MessageFormat {
     /// The message's text, with newline and backslash escaped.
     #[default]
     Line,
@@ -217,7 +217,7 @@ pub enum Input {
 /// When a turn of an agent that reads lines is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Turns {
+pub enum TurnEndRule {
     /// When the line was written to its standard input.
     #[default]
     Line,
@@ -291,7 +291,7 @@ impl PresetChanges {
             attach: self.attach.unwrap_or_default(),
             input: self.input.unwrap_or_default(),
             turns: self.turns.unwrap_or_default(),
-            exec: Exec {
+            exec: ExecRules {
                 prompt: self.exec.prompt.unwrap_or_default(),
                 reads: self.exec.reads.unwrap_or_default(),
                 recognises: self.exec.recognises.unwrap_or_default(),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// One rule: which lines it applies to, and what they say.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Reads {
+pub struct ReadRule {
     /// The values, by place, that a line must have.
     pub when: BTreeMap<String, Value>,
     /// Place of the vendor session's id.
@@ -23,7 +23,7 @@ pub struct Reads {
     /// Place of an error's text.
     pub error: Option<String>,
     /// Set if such a line ends the turn.
-    pub ends: Option<Ends>,
+    pub ends: Option<EndsTurn>,
     /// Places that say what the turn cost.
     pub usage: Option<UsageAt>,
 }
@@ -42,7 +42,7 @@ pub enum Joined {
 /// How a line ends the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ends {
+pub enum EndsTurn {
     /// With an answer.
     Done,
     /// With an error.
@@ -82,7 +82,7 @@ pub struct Recognises {
     pub limit: Vec<String>,
 }
 
-impl Reads {
+impl ReadRule {
     /// Returns whether this rule applies to a line.
     pub(crate) fn counts_for(&self, line: &Value) -> bool {
         self.when.iter().all(|(place, value)| line.pointer(place) == Some(value))

@@ -39,7 +39,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Attach, Filling, Preset, Protocol, SessionIds, Transcript};
+    use super::super::{AttachMode, Filling, Preset, Protocol, SessionIds, VendorTranscript};
     use super::*;
 
     fn preset(name: &str) -> Preset {
@@ -50,7 +50,7 @@ mod tests {
     fn words(preset: &Preset) -> [String; 2] {
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: Some("hi"), socket: "/s" };
         let words = |transcript| preset.headless_on(filling, transcript).unwrap().join(" ");
-        [words(Transcript::Missing), words(Transcript::Exists)]
+        [words(VendorTranscript::Missing), words(VendorTranscript::Exists)]
     }
 
     #[test]
@@ -79,8 +79,8 @@ mod tests {
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None, socket: "/s" };
         assert_eq!(claude.interactive(filling).unwrap().unwrap(), ["claude", "--resume=s-1"]);
         let shown = |transcript| claude.interactive_on(filling, transcript).unwrap().unwrap().join(" ");
-        assert_eq!(shown(Transcript::Exists), "claude --resume=s-1");
-        assert_eq!(shown(Transcript::Missing), "claude --session-id=s-1");
+        assert_eq!(shown(VendorTranscript::Exists), "claude --resume=s-1");
+        assert_eq!(shown(VendorTranscript::Missing), "claude --session-id=s-1");
         assert_eq!(claude.version().unwrap(), ["claude", "--version"]);
         assert_eq!(claude.set["CLAUDE_CODE_DISABLE_AGENT_VIEW"], "1");
     }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(words(&codex), [listens, listens]);
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None, socket: "/s" };
         let joins = codex.interactive(filling).unwrap().unwrap().join(" ");
-        assert_eq!((joins.as_str(), codex.attach), ("codex --remote unix:///s resume s-1", Attach::Join));
+        assert_eq!((joins.as_str(), codex.attach), ("codex --remote unix:///s resume s-1", AttachMode::Join));
         let lock = codex.writer_lock_of("s-1");
         assert_eq!(lock.as_deref(), Some("thread-writer-locks/s-1.lock"));
         assert_eq!(codex.writer_lock_of("../x"), None);

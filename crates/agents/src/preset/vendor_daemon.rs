@@ -1,7 +1,7 @@
 //! A vendor's own daemon that keeps sessions; the preset says which files describe it, and what their keys
 //! mean.
 
-use super::place::is_plain;
+use super::vendor_store::is_plain;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// One line. Its content is read by [`params`] and [`result`], once its type is known.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Line {
+pub(crate) enum RpcLine {
     /// The agent asks, and waits for the answer.
     Request { id: Id, method: String },
     /// The agent reports something.
@@ -62,14 +62,14 @@ impl<T> Default for Carries<T> {
 }
 
 /// Parses a line; `None` if it is not JSON-RPC.
-pub(crate) fn line(line: &[u8]) -> Option<Line> {
+pub(crate) fn line(line: &[u8]) -> Option<RpcLine> {
     let Head { id, method, result, error } = serde_json::from_slice(line).ok()?;
     match (method, id, error) {
-        (Some(method), Some(id), _) => Some(Line::Request { id, method }),
-        (Some(method), None, _) => Some(Line::Notification { method }),
-        (None, Some(id), Some(error)) => Some(Line::Failed { id, error }),
-        (None, None, Some(error)) => Some(Line::Complaint(error)),
-        (None, Some(id), None) if result => Some(Line::Answer { id }),
+        (Some(method), Some(id), _) => Some(RpcLine::Request { id, method }),
+        (Some(method), None, _) => Some(RpcLine::Notification { method }),
+        (None, Some(id), Some(error)) => Some(RpcLine::Failed { id, error }),
+        (None, None, Some(error)) => Some(RpcLine::Complaint(error)),
+        (None, Some(id), None) if result => Some(RpcLine::Answer { id }),
         (None, _, None) => None,
     }
 }
@@ -111,26 +111,29 @@ mod tests {
     #[test]
     fn a_line_is_what_its_fields_make_it() {
         let (seven, text) = (Id::Number(7), Id::Text("a".into()));
-        let asks = |id: &Id| Line::Request { id: id.clone(), method: "m".into() };
+        let asks = |id: &Id| RpcLine::Request { id: id.clone(), method: "m".into() };
         let rows = [
             (r#"{"jsonrpc":"2.0","id":7,"method":"m"}"#, Some(asks(&seven))),
             (r#"{"method":"m","params":{"id":9},"id":"a"}"#, Some(asks(&text))),
             (r#"{"method":"m","id":0}"#, Some(asks(&Id::Number(0)))),
-            (r#"{"method":"m"}"#, Some(Line::Notification { method: "m".into() })),
-            (r#"{"method":"m","id":null}"#, Some(Line::Notification { method: "m".into() })),
-            (r#"{"id":7,"result":{}}"#, Some(Line::Answer { id: seven.clone() })),
-            (r#"{"result":null,"id":7}"#, Some(Line::Answer { id: seven.clone() })),
-            (r#"{"id":7,"result":{},"error":null}"#, Some(Line::Answer { id: seven.clone() })),
+            (r#"{"method":"m"}"#, Some(RpcLine::Notification { method: "m".into() })),
+            (r#"{"method":"m","id":null}"#, Some(RpcLine::Notification { method: "m".into() })),
+            (r#"{"id":7,"result":{}}"#, Some(RpcLine::Answer { id: seven.clone() })),
+            (r#"{"result":null,"id":7}"#, Some(RpcLine::Answer { id: seven.clone() })),
+            (r#"{"id":7,"result":{},"error":null}"#, Some(RpcLine::Answer { id: seven.clone() })),
             (
                 r#"{"id":7,"error":{"code":-32603,"message":"no"}}"#,
-                Some(Line::Failed { id: seven.clone(), error: failed(Some(-32603), Some("no")) }),
+                Some(RpcLine::Failed { id: seven.clone(), error: failed(Some(-32603), Some("no")) }),
             ),
             (
                 r#"{"id":7,"error":{"code":"x","message":7}}"#,
-                Some(Line::Failed { id: seven.clone(), error: failed(None, None) }),
+                Some(RpcLine::Failed { id: seven.clone(), error: failed(None, None) }),
             ),
-            (r#"{"id":7,"error":"no"}"#, Some(Line::Failed { id: seven, error: failed(None, Some("no")) })),
-            (r#"{"id":null,"error":{"code":-32700}}"#, Some(Line::Complaint(failed(Some(-32700), None)))),
+            (
+                r#"{"id":7,"error":"no"}"#,
+                Some(RpcLine::Failed { id: seven, error: failed(None, Some("no")) }),
+            ),
+            (r#"{"id":null,"error":{"code":-32700}}"#, Some(RpcLine::Complaint(failed(Some(-32700), None)))),
             (r#"{"id":7}"#, None),
             (r#"{"result":{}}"#, None),
             ("{}", None),

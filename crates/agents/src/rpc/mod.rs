@@ -16,6 +16,6 @@ mod says;
 
 pub(crate) use calls::Calls;
 pub(crate) use id::Id;
-pub(crate) use line::{Line, RpcError, line, params, result};
+pub(crate) use line::{RpcError, RpcLine, line, params, result};
 pub(crate) use refusals::Refusals;
 pub(crate) use says::Framing;

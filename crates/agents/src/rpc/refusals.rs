@@ -2,8 +2,8 @@
 //! own, as soon as nothing else needs to be said.
 
 use super::id::Id;
-use crate::translate::View;
-use crate::word::{Want, Word};
+use crate::translate::RunView;
+use crate::word::{AgentWord, Want};
 use serde::{Deserialize, Serialize};
 
 /// Steps from here on are refusals; a handshake has fewer steps.
@@ -46,23 +46,24 @@ impl Refusals {
     }
 
     /// Asks for the next refusal if nothing else needs to be said, so as not to displace that.
-    pub(crate) fn follow(&self, words: &mut Vec<Word>, see: &View<'_>) {
-        let wanted = see.ledger.want().is_some() || words.iter().any(|word| matches!(word, Word::Want(_)));
+    pub(crate) fn follow(&self, words: &mut Vec<AgentWord>, see: &RunView<'_>) {
+        let wanted =
+            see.ledger.want().is_some() || words.iter().any(|word| matches!(word, AgentWord::Want(_)));
         let first = self.waiting.first().filter(|_| !wanted);
-        words.extend(first.map(|refusal| Word::Want(Want::Handshake(refusal.step))));
+        words.extend(first.map(|refusal| AgentWord::Want(Want::Handshake(refusal.step))));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Ledger;
+    use crate::ledger::RunLedger;
     use crate::setup::Setup;
     use pinfold_core::Wall;
 
-    fn next(refusals: &Refusals, mut words: Vec<Word>) -> Vec<Word> {
-        let (setup, ledger) = (Setup::default(), Ledger::default());
-        refusals.follow(&mut words, &View { setup: &setup, ledger: &ledger, at: Wall(0) });
+    fn next(refusals: &Refusals, mut words: Vec<AgentWord>) -> Vec<AgentWord> {
+        let (setup, ledger) = (Setup::default(), RunLedger::default());
+        refusals.follow(&mut words, &RunView { setup: &setup, ledger: &ledger, at: Wall(0) });
         words
     }
 
@@ -71,7 +72,7 @@ mod tests {
         let mut refusals = Refusals::default();
         refusals.add(Id::Number(0));
         refusals.add(Id::Text("x".into()));
-        let want = |step| vec![Word::Want(Want::Handshake(step))];
+        let want = |step| vec![AgentWord::Want(Want::Handshake(step))];
         assert_eq!(next(&refusals, Vec::new()), want(1000));
         assert_eq!(next(&refusals, want(2)), want(2), "the handshake goes first");
         assert_eq!(refusals.at(1000), Some(&Id::Number(0)));

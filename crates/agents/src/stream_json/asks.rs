@@ -1,9 +1,9 @@
 //! What Claude Code asks a person, and how that is answered.
 
 use super::wire::Asked;
-use crate::intent::{Reply, Verdict};
+use crate::intent::{Consent, RequestReply};
 use crate::request::RequestKind;
-use crate::word::Ask;
+use crate::word::RawRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ const TELLING: [&str; 11] = [
 
 /// What the answer to a request will need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct KeptRequest {
     pub(crate) key: String,
     /// Rules that would keep it from asking again.
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(crate) struct Kept {
 }
 
 /// Returns a request to use a tool as a person sees it.
-pub(crate) fn ask(key: &str, asked: &Asked, line: &[u8]) -> Ask {
+pub(crate) fn ask(key: &str, asked: &Asked, line: &[u8]) -> RawRequest {
     let tool = asked.tool_name.as_deref().unwrap_or("a tool");
     let input = asked.input.as_ref().unwrap_or(&Value::Null);
     let raw = String::from_utf8_lossy(line).into_owned();
@@ -53,21 +53,21 @@ pub(crate) fn ask(key: &str, asked: &Asked, line: &[u8]) -> Ask {
         let first = questions.first().and_then(|question| text(question, "question"));
         let title = in_a_line(first.unwrap_or("it asks a question"));
         let detail = Some(questions.iter().map(in_full).collect());
-        return Ask { key, kind: RequestKind::Question, title, detail, raw };
+        return RawRequest { key, kind: RequestKind::Question, title, detail, raw };
     }
     let telling = TELLING.iter().find_map(|place| text(input, place));
     let title = telling.map_or_else(|| tool.to_owned(), |telling| format!("{tool}: {telling}"));
     let detail = serde_json::to_string_pretty(input).ok().filter(|_| !input.is_null());
-    Ask { key, kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
+    RawRequest { key, kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
 }
 
 /// Keeps what the answer will need, and forgets requests that are no longer open.
-pub(crate) fn keep(kept: &mut Vec<Kept>, key: &str, asked: &Asked, open: impl Fn(&str) -> bool) {
+pub(crate) fn keep(kept: &mut Vec<KeptRequest>, key: &str, asked: &Asked, open: impl Fn(&str) -> bool) {
     kept.retain(|kept| open(&kept.key));
     let rule = |suggestion: &&Value| text(suggestion, "type") == Some("addRules");
     let rules: Vec<Value> = asked.permission_suggestions.iter().flatten().filter(rule).cloned().collect();
     let questions = if asked.tool_name.as_deref() == Some(QUESTION) { questions(asked) } else { Vec::new() };
-    let new = Kept { key: key.to_owned(), rules, questions };
+    let new = KeptRequest { key: key.to_owned(), rules, questions };
     let size = serde_json::to_string(&new).map_or(usize::MAX, |text| text.len());
     if size <= MOST_KEPT && kept.len() < MOST_OPEN {
         kept.push(new);
@@ -75,20 +75,20 @@ pub(crate) fn keep(kept: &mut Vec<Kept>, key: &str, asked: &Asked, open: impl Fn
 }
 
 /// Returns the answer to a request to use a tool.
-pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
+pub(crate) fn answer(reply: &RequestReply, kept: Option<&KeptRequest>) -> Value {
     let questions = kept.map(|kept| &kept.questions[..]).unwrap_or_default();
     let rules = kept.map(|kept| &kept.rules[..]).unwrap_or_default();
     match (reply.verdict, reply.words.as_deref()) {
-        (Verdict::Allow, words) if !questions.is_empty() => {
+        (Consent::Allow, words) if !questions.is_empty() => {
             let answers = words.map(|words| answers(questions, words)).unwrap_or_else(|| json!({}));
             json!({ "behavior": "allow", "updatedInput": { "questions": questions, "answers": answers } })
         }
-        (Verdict::Allow, _) if reply.always && !rules.is_empty() => {
+        (Consent::Allow, _) if reply.always && !rules.is_empty() => {
             json!({ "behavior": "allow", "updatedPermissions": rules })
         }
-        (Verdict::Allow, _) => json!({ "behavior": "allow" }),
+        (Consent::Allow, _) => json!({ "behavior": "allow" }),
         // Without a message the answer is not valid.
-        (Verdict::Deny, words) => {
+        (Consent::Deny, words) => {
             json!({ "behavior": "deny", "message": words.unwrap_or("The user refused this.") })
         }
     }

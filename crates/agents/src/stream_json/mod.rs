@@ -38,28 +38,28 @@ mod uuid;
 mod wire;
 
 use crate::intent::{CannotSay, Intent};
-use crate::translate::{Heard, Spoken, Translate, View};
-use crate::word::{Want, Word};
+use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
+use crate::word::{AgentWord, Want};
 pub(crate) use state::StreamJson;
 
 impl Translate for StreamJson {
-    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+    fn hear(&mut self, heard: TranslatorInput<'_>, see: &RunView<'_>) -> Vec<AgentWord> {
         let mut words = match heard {
-            Heard::Begin => vec![Word::Want(Want::Handshake(state::INITIALIZE))],
-            Heard::Said { number, label } => {
+            TranslatorInput::Begin => vec![AgentWord::Want(Want::Handshake(state::INITIALIZE))],
+            TranslatorInput::Said { number, label } => {
                 self.said(number, label);
                 Vec::new()
             }
-            Heard::Line { bytes, .. } => hears::line(self, bytes, see),
-            Heard::ErrorLine(bytes) => hears::complaint(self, bytes),
-            Heard::TooLong => see.given_up(),
-            Heard::Written { .. } | Heard::Exited(..) => Vec::new(),
+            TranslatorInput::Line { bytes, .. } => hears::line(self, bytes, see),
+            TranslatorInput::ErrorLine(bytes) => hears::complaint(self, bytes),
+            TranslatorInput::TooLong => see.given_up(),
+            TranslatorInput::Written { .. } | TranslatorInput::Exited(..) => Vec::new(),
         };
-        words.extend(self.next_refusal(see).map(Word::Want));
+        words.extend(self.next_refusal(see).map(AgentWord::Want));
         words
     }
 
-    fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         says::say(self, number, intent, see)
     }
 }

@@ -4,8 +4,8 @@ use super::asks;
 use super::state::{INITIALIZE, StreamJson, request_id};
 use super::uuid;
 use crate::exec::prompt_text;
-use crate::intent::{CannotSay, Intent, Prompt, Reply};
-use crate::translate::{Spoken, View};
+use crate::intent::{CannotSay, Intent, Prompt, RequestReply};
+use crate::translate::{RunView, Spoken};
 use crate::turn::Delivery;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) fn say(
     state: &StreamJson,
     number: u64,
     intent: &Intent,
-    see: &View<'_>,
+    see: &RunView<'_>,
 ) -> Result<Spoken, CannotSay> {
     let line = match intent {
         Intent::Handshake { step: INITIALIZE } => control(number, "initialize"),
@@ -36,7 +36,7 @@ fn message(prompt: &Prompt) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": prompt_text(prompt) }, "uuid": id })
 }
 
-fn answer(state: &StreamJson, reply: &Reply, see: &View<'_>) -> Option<Value> {
+fn answer(state: &StreamJson, reply: &RequestReply, see: &RunView<'_>) -> Option<Value> {
     let key = &see.ledger.request(reply.request)?.key;
     let kept = state.kept.iter().find(|kept| kept.key == *key);
     let response = json!({ "subtype": "success", "request_id": key, "response": asks::answer(reply, kept) });

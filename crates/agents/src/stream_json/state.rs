@@ -1,13 +1,13 @@
 //! What is known of a run of Claude Code, beyond the ledger. It is stored in cursors, so every version must
 //! read it.
 
-use super::asks::Kept;
-use super::limits::Limits;
+use super::asks::KeptRequest;
+use super::limits::KnownLimits;
 use super::plans::Plans;
 use super::uuid;
 use crate::label::Label;
-use crate::translate::View;
-use crate::turn::{Delivery, Failure};
+use crate::translate::RunView;
+use crate::turn::{Delivery, TurnFailure};
 use crate::word::Want;
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ pub(crate) struct StreamJson {
     /// Whether it said that it does not open its session.
     pub(crate) session_refused: bool,
     /// Why the current turn is about to fail.
-    pub(crate) failure: Option<Failure>,
-    pub(crate) limits: Limits,
+    pub(crate) failure: Option<TurnFailure>,
+    pub(crate) limits: KnownLimits,
     /// Whether it has tasks in the background.
     pub(crate) tasks: bool,
     pub(crate) plans: Plans,
@@ -45,7 +45,7 @@ pub(crate) struct StreamJson {
     /// Tokens of context in use, as last reported.
     pub(crate) context: Option<u64>,
     /// What answers to open requests will need.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptRequest>,
     refusals: Vec<Refusal>,
     /// How many requests have been refused.
     refused: u32,
@@ -113,7 +113,7 @@ impl StreamJson {
     }
 
     /// Returns the refusal to be said next, if nothing else needs to be said.
-    pub(crate) fn next_refusal(&self, see: &View<'_>) -> Option<Want> {
+    pub(crate) fn next_refusal(&self, see: &RunView<'_>) -> Option<Want> {
         let first = self.refusals.first().filter(|_| see.ledger.ready() && see.ledger.want().is_none())?;
         Some(Want::Handshake(first.step))
     }

@@ -5,7 +5,7 @@ use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup};
 use crate::recordings::{Recording, recorded};
 use crate::replay::{Told, Tongue, of, told};
 use pinfold_agents::{
-    CannotSay, Fold, GaveUp, Intent, Label, Observation, Protocol, Reply, RequestId, Setup, Verdict,
+    CannotSay, Consent, Fold, GaveUp, Intent, Label, Observation, Protocol, RequestId, RequestReply, Setup,
 };
 use serde_json::{Value, json};
 
@@ -305,8 +305,8 @@ fn said(fold: &Fold, intent: &Intent) -> Vec<Value> {
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
-fn reply(verdict: Verdict, always: bool) -> Intent {
-    Intent::Answer(Reply { request: RequestId(1), verdict, words: None, always })
+fn reply(verdict: Consent, always: bool) -> Intent {
+    Intent::Answer(RequestReply { request: RequestId(1), verdict, words: None, always })
 }
 
 #[test]
@@ -316,11 +316,11 @@ fn a_request_is_answered_by_one_of_its_options_and_under_its_own_id() {
         json!([option("allow_once"), option("allow_always"), option("reject_once"), option("reject_always")]);
     let once = json!([option("allow_once"), option("reject_once")]);
     let rows = [
-        (&all, Verdict::Allow, false, "o-allow_once"),
-        (&all, Verdict::Allow, true, "o-allow_always"),
-        (&all, Verdict::Deny, false, "o-reject_once"),
-        (&all, Verdict::Deny, true, "o-reject_always"),
-        (&once, Verdict::Allow, true, "o-allow_once"),
+        (&all, Consent::Allow, false, "o-allow_once"),
+        (&all, Consent::Allow, true, "o-allow_always"),
+        (&all, Consent::Deny, false, "o-reject_once"),
+        (&all, Consent::Deny, true, "o-reject_always"),
+        (&once, Consent::Allow, true, "o-allow_once"),
     ];
     for (options, verdict, always, expected) in rows {
         for id in [json!(0), json!("a-1")] {
@@ -331,8 +331,8 @@ fn a_request_is_answered_by_one_of_its_options_and_under_its_own_id() {
         }
     }
     let fold = folded(&acp(), &prompted().line(permission(&json!(0), &json!([])))).0;
-    assert_eq!(said(&fold, &reply(Verdict::Deny, false))[0]["result"]["outcome"]["outcome"], "cancelled");
-    assert_eq!(fold.say(4, &reply(Verdict::Allow, false)), Err(CannotSay::NotOffered));
+    assert_eq!(said(&fold, &reply(Consent::Deny, false))[0]["result"]["outcome"]["outcome"], "cancelled");
+    assert_eq!(fold.say(4, &reply(Consent::Allow, false)), Err(CannotSay::NotOffered));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::dice::Dice;
 use crate::kit::{Story, conforms, each, ends, folded, observed, prompt, setup, short};
 use crate::recordings::{Recorded, Recording, all};
 use pinfold_agents::{
-    CannotSay, Fold, Intent, Label, Observation, Protocol, Reply, RequestId, Setup, Verdict,
+    CannotSay, Consent, Fold, Intent, Label, Observation, Protocol, RequestId, RequestReply, Setup,
 };
 use pinfold_core::Exit;
 use serde_json::{Value, json};
@@ -379,12 +379,12 @@ fn requests_are_answered_by_decisions_and_taken_back_when_they_are_resolved() {
         assert_eq!(after(&asked), ["taken 1", "asks r1 Permission run: rm x"]);
         let fold = folded(&codex(), &asked).0;
         let decides = |verdict, always| {
-            let reply = Reply { request: RequestId(1), verdict, words: None, always };
+            let reply = RequestReply { request: RequestId(1), verdict, words: None, always };
             line(&fold, 4, &Intent::Answer(reply))
         };
-        assert_eq!(decides(Verdict::Allow, false), json!({ "id": id, "result": { "decision": "accept" } }));
-        assert_eq!(decides(Verdict::Allow, true)["result"]["decision"], "acceptForSession");
-        assert_eq!(decides(Verdict::Deny, false)["result"]["decision"], "decline");
+        assert_eq!(decides(Consent::Allow, false), json!({ "id": id, "result": { "decision": "accept" } }));
+        assert_eq!(decides(Consent::Allow, true)["result"]["decision"], "acceptForSession");
+        assert_eq!(decides(Consent::Deny, false)["result"]["decision"], "decline");
         let resolved = asked.clone().line(told("serverRequest/resolved", json!({ "requestId": id })));
         assert_eq!(after(&resolved).last().unwrap(), "withdrawn r1");
         let ended = asked.line(completed("u-1", &json!({ "status": "interrupted" })));
@@ -399,15 +399,16 @@ fn questions_are_answered_by_words_and_what_nobody_offers_is_refused() {
     let asks = json!({ "method": "item/tool/requestUserInput", "id": 5, "params": params }).to_string();
     let fold = folded(&codex(), &taken().line(&asks)).0;
     let answers = |verdict, words: Option<&str>| {
-        let reply = Reply { request: RequestId(1), verdict, words: words.map(str::to_owned), always: false };
+        let reply =
+            RequestReply { request: RequestId(1), verdict, words: words.map(str::to_owned), always: false };
         line(&fold, 4, &Intent::Answer(reply))["result"]["answers"].clone()
     };
     assert_eq!(
-        answers(Verdict::Allow, Some("A\nso")),
+        answers(Consent::Allow, Some("A\nso")),
         json!({ "q1": { "answers": ["A"] }, "q2": { "answers": ["so"] } })
     );
-    assert_eq!(answers(Verdict::Allow, Some("A"))["q2"]["answers"], json!(["A"]));
-    assert_eq!(answers(Verdict::Deny, Some("A")), json!({}));
+    assert_eq!(answers(Consent::Allow, Some("A"))["q2"]["answers"], json!(["A"]));
+    assert_eq!(answers(Consent::Deny, Some("A")), json!({}));
     for method in [
         "item/tool/call",
         "account/chatgptAuthTokens/refresh",

@@ -1,7 +1,9 @@
 //! Cursors of every version can be read forever, and one that cannot be read concludes nothing.
 
 use crate::kit::{RUN, Story, folded, setup, short};
-use pinfold_agents::{CannotSay, EndedBy, Entry, Fold, Intent, Label, PresetChanges, Protocol, Setup, What};
+use pinfold_agents::{
+    CannotSay, EndedBy, EntryKind, Fold, FoldEntry, Intent, Label, PresetChanges, Protocol, Setup,
+};
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 use serde_json::Value;
 
@@ -276,8 +278,8 @@ fn entries_of_other_runs_are_passed_over() {
     let (mut fold, _) = Fold::begin(RUN, setup(Protocol::Line));
     for run in [RunNumber(2), RunNumber(4)] {
         let label = Label::Prompt { message: pinfold_core::MessageId(1), delivery: 1 };
-        let what = What::Said { number: 1, label };
-        let entry = Entry { position: 10, end: 90, run, at: Wall(0), what, bytes: b"" };
+        let what = EntryKind::Said { number: 1, label };
+        let entry = FoldEntry { position: 10, end: 90, run, at: Wall(0), what, bytes: b"" };
         assert_eq!(fold.entry(&entry), []);
         assert_eq!((fold.to(), fold.last_said()), (0, 0));
     }

@@ -5,7 +5,7 @@ use crate::kit::{Story, conforms, ends, folded, observed, prompt};
 use crate::recordings::{Recording, recorded};
 use pinfold_agents::preset::{Filling, PromptBy};
 use pinfold_agents::{
-    Delivery, EndedBy, Intent, Preset, PresetChanges, Prompt, Protocol, Sender, Setup, prompt_text,
+    Delivery, EndedBy, Intent, MessageSender, Preset, PresetChanges, Prompt, Protocol, Setup, prompt_text,
 };
 use pinfold_core::{Exit, MessageId};
 
@@ -206,7 +206,7 @@ fn a_repetition_says_so_and_so_does_a_message_of_another_session() {
         text: "go on".into(),
         repetition: true,
         files: vec!["/a/b".into()],
-        from: Some(Sender { session: "boss".into(), own: false }),
+        from: Some(MessageSender { session: "boss".into(), own: false }),
     };
     let text = prompt_text(&prompt);
     assert_eq!(text.lines().collect::<Vec<_>>()[1..], ["[from session boss] go on", "@/a/b"]);

@@ -2,8 +2,8 @@
 
 use crate::dice::Dice;
 use pinfold_agents::{
-    Answer, Delivery, EndedBy, Entry, Fold, Intent, LONGEST_CURSOR, Label, Observation, Outcome, Preset,
-    Prompt, Protocol, Setup, Turn, Usage, What,
+    Delivery, EndedBy, EntryKind, Fold, FoldEntry, Intent, LONGEST_CURSOR, Label, Observation, Preset,
+    Prompt, Protocol, Setup, TurnAnswer, TurnOutcome, TurnOwner, Usage,
 };
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 
@@ -25,20 +25,20 @@ pub(crate) enum Step {
 #[derive(Debug, Clone)]
 pub(crate) struct Taped {
     position: u64,
-    what: What,
+    what: EntryKind,
     bytes: Vec<u8>,
     at: Wall,
 }
 
 impl Taped {
-    fn entry(&self) -> Entry<'_> {
+    fn entry(&self) -> FoldEntry<'_> {
         let label = match &self.what {
-            What::Said { label, .. } => label.to_string().len() as u64 + 1,
-            What::Out | What::Err | What::Gap { .. } | What::End => 0,
+            EntryKind::Said { label, .. } => label.to_string().len() as u64 + 1,
+            EntryKind::Out | EntryKind::Err | EntryKind::Gap { .. } | EntryKind::End => 0,
         };
         let end = self.position + ENTRY_HEAD + label + self.bytes.len() as u64;
         let (position, at, what) = (self.position, self.at, self.what.clone());
-        Entry { position, end, run: RUN, at, what, bytes: &self.bytes }
+        FoldEntry { position, end, run: RUN, at, what, bytes: &self.bytes }
     }
 }
 
@@ -69,7 +69,7 @@ impl Story {
     }
 
     pub(crate) fn out(mut self, bytes: impl AsRef<[u8]>) -> Story {
-        self.tape(What::Out, bytes.as_ref());
+        self.tape(EntryKind::Out, bytes.as_ref());
         self
     }
 
@@ -78,14 +78,14 @@ impl Story {
     }
 
     pub(crate) fn err(mut self, bytes: impl AsRef<[u8]>) -> Story {
-        self.tape(What::Err, bytes.as_ref());
+        self.tape(EntryKind::Err, bytes.as_ref());
         self
     }
 
     pub(crate) fn said(mut self, label: Label) -> Story {
         self.said += 1;
         // Bytes that an older daemon wrote are never read.
-        self.tape(What::Said { number: self.said, label }, b"\xff{]");
+        self.tape(EntryKind::Said { number: self.said, label }, b"\xff{]");
         self
     }
 
@@ -104,12 +104,12 @@ impl Story {
     }
 
     pub(crate) fn gap(mut self, lost: u64) -> Story {
-        self.tape(What::Gap { lost }, &lost.to_le_bytes());
+        self.tape(EntryKind::Gap { lost }, &lost.to_le_bytes());
         self
     }
 
     pub(crate) fn ends(mut self, exit: Exit) -> Story {
-        self.tape(What::End, b"");
+        self.tape(EntryKind::End, b"");
         self.steps.push(Step::Exited(exit));
         self
     }
@@ -118,7 +118,7 @@ impl Story {
         self.said
     }
 
-    fn tape(&mut self, what: What, bytes: &[u8]) {
+    fn tape(&mut self, what: EntryKind, bytes: &[u8]) {
         let taped = Taped { position: self.end, what, bytes: bytes.to_vec(), at: Wall(self.time) };
         self.end = taped.entry().end + if self.steps.len() % 7 == 6 { SEGMENT_HEAD } else { 0 };
         self.time += 1;
@@ -130,7 +130,7 @@ impl Story {
         let mut story = Story { said: self.said, ..Story::new() };
         for step in &self.steps {
             match step {
-                Step::Taped(taped) if matches!(taped.what, What::Out | What::Err) => {
+                Step::Taped(taped) if matches!(taped.what, EntryKind::Out | EntryKind::Err) => {
                     let mut rest = &taped.bytes[..];
                     while !rest.is_empty() {
                         let (piece, behind) = rest.split_at(size().clamp(1, rest.len()));
@@ -150,11 +150,11 @@ impl Story {
     }
 
     /// All entries.
-    pub(crate) fn taped(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(crate) fn taped(&self) -> impl Iterator<Item = FoldEntry<'_>> {
         self.entries(self.steps.len())
     }
 
-    fn entries(&self, before: usize) -> impl Iterator<Item = Entry<'_>> {
+    fn entries(&self, before: usize) -> impl Iterator<Item = FoldEntry<'_>> {
         self.steps[..before].iter().filter_map(|step| match step {
             Step::Taped(taped) => Some(taped.entry()),
             Step::Written(_) | Step::Exited(_) | Step::LetGo(_) => None,
@@ -315,24 +315,24 @@ fn one(observation: &Observation) -> String {
     }
 }
 
-fn whose(turn: &Turn) -> String {
+fn whose(turn: &TurnOwner) -> String {
     match turn {
-        Turn::Of(delivery) => delivery.delivery.to_string(),
-        Turn::Own => "own".into(),
+        TurnOwner::Of(delivery) => delivery.delivery.to_string(),
+        TurnOwner::Own => "own".into(),
     }
 }
 
-fn how(outcome: &Outcome) -> String {
+fn how(outcome: &TurnOutcome) -> String {
     match outcome {
-        Outcome::Done => "done".into(),
-        Outcome::Failed(failure) => format!("failed ({:?}: {})", failure.kind, failure.text),
-        Outcome::Interrupted => "interrupted".into(),
-        Outcome::CancelledUnasked { crossed: true } => "cancelled by a crossed interrupt".into(),
-        Outcome::CancelledUnasked { crossed: false } => "cancelled unasked".into(),
+        TurnOutcome::Done => "done".into(),
+        TurnOutcome::Failed(failure) => format!("failed ({:?}: {})", failure.kind, failure.text),
+        TurnOutcome::Interrupted => "interrupted".into(),
+        TurnOutcome::CancelledUnasked { crossed: true } => "cancelled by a crossed interrupt".into(),
+        TurnOutcome::CancelledUnasked { crossed: false } => "cancelled unasked".into(),
     }
 }
 
-fn text(answer: Option<&Answer>) -> String {
+fn text(answer: Option<&TurnAnswer>) -> String {
     answer.map(|answer| format!(" {:?}", answer.text)).unwrap_or_default()
 }
 

@@ -2,12 +2,12 @@
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
-use pinfold_agents::preset::{Input, Turns};
-use pinfold_agents::{CannotSay, Intent, Label, Observation, Prompt, Protocol, Sender, Setup};
+use pinfold_agents::preset::{MessageFormat, TurnEndRule};
+use pinfold_agents::{CannotSay, Intent, Label, MessageSender, Observation, Prompt, Protocol, Setup};
 use pinfold_core::{Exit, MessageId};
 
 fn done() -> Setup {
-    Setup { turns: Turns::Done, ..setup(Protocol::Line) }
+    Setup { turns: TurnEndRule::Done, ..setup(Protocol::Line) }
 }
 
 const OWN: &str = "00000000000000000000000005";
@@ -108,17 +108,17 @@ fn activity_is_told_only_where_turns_end_with_a_mark() {
 
 #[test]
 fn a_message_is_one_line_whatever_is_in_it() {
-    let from = |own| Some(Sender { session: "boss".into(), own });
+    let from = |own| Some(MessageSender { session: "boss".into(), own });
     let id = OWN;
     let rows = [
-        (Input::Line, "", None, "\n".to_owned()),
-        (Input::Line, "--help", None, "--help\n".into()),
-        (Input::Line, "a\nb\\n c\\", None, "a\\nb\\\\n c\\\\\n".into()),
-        (Input::Line, "a\nb", from(false), "[from session boss] a\\nb\n".into()),
-        (Input::Line, "a\nb", from(true), "a\\nb\n".into()),
-        (Input::Json, "a\nb", None, format!("{{\"id\":\"{id}\",\"text\":\"a\\nb\",\"try\":2}}\n")),
+        (MessageFormat::Line, "", None, "\n".to_owned()),
+        (MessageFormat::Line, "--help", None, "--help\n".into()),
+        (MessageFormat::Line, "a\nb\\n c\\", None, "a\\nb\\\\n c\\\\\n".into()),
+        (MessageFormat::Line, "a\nb", from(false), "[from session boss] a\\nb\n".into()),
+        (MessageFormat::Line, "a\nb", from(true), "a\\nb\n".into()),
+        (MessageFormat::Json, "a\nb", None, format!("{{\"id\":\"{id}\",\"text\":\"a\\nb\",\"try\":2}}\n")),
         (
-            Input::Json,
+            MessageFormat::Json,
             "a",
             from(true),
             format!("{{\"from\":\"boss\",\"id\":\"{id}\",\"text\":\"a\",\"try\":2}}\n"),

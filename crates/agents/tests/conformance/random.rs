@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, setup};
-use pinfold_agents::preset::Turns;
+use pinfold_agents::preset::TurnEndRule;
 use pinfold_agents::{Label, PresetChanges, Protocol, RequestId, Setup};
 use pinfold_core::Exit;
 
@@ -132,7 +132,7 @@ fn setups() -> Vec<Setup> {
     vec![
         setup(Protocol::Scripted),
         setup(Protocol::Line),
-        Setup { turns: Turns::Done, ..setup(Protocol::Line) },
+        Setup { turns: TurnEndRule::Done, ..setup(Protocol::Line) },
         setup(Protocol::Exec),
         Setup::new(&exec, "/work", Some("s-1")),
         setup(Protocol::StreamJson),
@@ -152,13 +152,13 @@ fn tapes_of_any_kind_conform() {
 
 #[test]
 fn a_delivery_ends_once_at_most_whatever_is_printed() {
-    use pinfold_agents::{Observation, Turn};
+    use pinfold_agents::{Observation, TurnOwner};
     for seed in 0..500 {
         let story = random(&mut Dice(seed), 120);
         for setup in setups() {
             let mut ended = Vec::new();
             for told in crate::kit::observed(&setup, &story) {
-                if let Observation::TurnEnded { turn: Turn::Of(delivery), .. } = told {
+                if let Observation::TurnEnded { turn: TurnOwner::Of(delivery), .. } = told {
                     assert!(!ended.contains(&delivery.delivery), "{delivery:?}, seed {seed}");
                     assert!(delivery.delivery <= story.last_said());
                     ended.push(delivery.delivery);

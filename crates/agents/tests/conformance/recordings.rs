@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, setup};
-use pinfold_agents::preset::Turns;
+use pinfold_agents::preset::TurnEndRule;
 use pinfold_agents::{Label, Protocol, Setup};
 use pinfold_core::{Exit, MessageId};
 use serde::Deserialize;
@@ -114,7 +114,7 @@ fn every_recording_conforms(setup: &Setup) {
 
 #[test]
 fn every_recording_conforms_when_it_is_read_as_lines() {
-    every_recording_conforms(&Setup { turns: Turns::Done, ..setup(Protocol::Line) });
+    every_recording_conforms(&Setup { turns: TurnEndRule::Done, ..setup(Protocol::Line) });
 }
 
 #[test]

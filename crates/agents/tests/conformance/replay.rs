@@ -3,7 +3,7 @@
 
 use crate::kit::{Story, each, folded, prompt, short};
 use crate::recordings::{Recorded, Recording, all};
-use pinfold_agents::{Fold, Intent, Label, Observation, Reply, Setup, Verdict};
+use pinfold_agents::{Consent, Fold, Intent, Label, Observation, RequestReply, Setup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -153,9 +153,10 @@ impl Told {
 /// Returns the answers that a request may have got.
 fn replies(observation: &Observation) -> Vec<Intent> {
     let Observation::RequestOpened(request) = observation else { return Vec::new() };
-    let verdicts = [(Verdict::Allow, false), (Verdict::Allow, true), (Verdict::Deny, false)];
-    let reply =
-        |(verdict, always)| Intent::Answer(Reply { request: request.id, verdict, words: None, always });
+    let verdicts = [(Consent::Allow, false), (Consent::Allow, true), (Consent::Deny, false)];
+    let reply = |(verdict, always)| {
+        Intent::Answer(RequestReply { request: request.id, verdict, words: None, always })
+    };
     verdicts.into_iter().map(reply).collect()
 }
 

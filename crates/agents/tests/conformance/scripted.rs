@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
-use pinfold_agents::{CannotSay, Fold, Intent, Label, Protocol, Reply, RequestId, Setup, Verdict};
+use pinfold_agents::{CannotSay, Consent, Fold, Intent, Label, Protocol, RequestId, RequestReply, Setup};
 use pinfold_core::{Exit, Wall};
 use serde_json::{Value, json};
 
@@ -128,8 +128,8 @@ fn a_request_is_open_until_it_is_answered_taken_back_or_its_turn_ends() {
     let asks = |key| format!(r#"{{"type":"asks","request":"{key}","kind":"permission","title":"rm {key}"}}"#);
     let asked = greeted().prompt(5, 7).line(asks("a1"));
     let answer = |id| {
-        let (request, verdict) = (RequestId(id), Verdict::Deny);
-        Intent::Answer(Reply { request, verdict, words: Some("no".into()), always: false })
+        let (request, verdict) = (RequestId(id), Consent::Deny);
+        Intent::Answer(RequestReply { request, verdict, words: Some("no".into()), always: false })
     };
     let (fold, told) = folded(&scripted(), &asked);
     assert_eq!(short(&told).last().unwrap(), "activity Waiting");

@@ -4,7 +4,7 @@ use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup, short};
 use crate::recordings::{Recorded, Recording, all, recorded};
 use pinfold_agents::{
-    CannotSay, Fold, Intent, Label, Observation, Protocol, Reply, RequestId, Setup, Verdict,
+    CannotSay, Consent, Fold, Intent, Label, Observation, Protocol, RequestId, RequestReply, Setup,
 };
 use serde_json::{Value, json};
 
@@ -74,15 +74,15 @@ fn prompts(text: &str) -> impl Iterator<Item = Intent> {
 fn replies(observation: &Observation) -> Vec<Intent> {
     let Observation::RequestOpened(request) = observation else { return Vec::new() };
     let reply = |verdict, words: Option<&str>, always| {
-        Intent::Answer(Reply { request: request.id, verdict, words: words.map(str::to_owned), always })
+        Intent::Answer(RequestReply { request: request.id, verdict, words: words.map(str::to_owned), always })
     };
     vec![
-        reply(Verdict::Allow, None, false),
-        reply(Verdict::Allow, None, true),
-        reply(Verdict::Allow, Some("B"), false),
-        reply(Verdict::Deny, None, false),
-        reply(Verdict::Deny, Some("not today"), false),
-        reply(Verdict::Deny, Some("use your own judgement"), false),
+        reply(Consent::Allow, None, false),
+        reply(Consent::Allow, None, true),
+        reply(Consent::Allow, Some("B"), false),
+        reply(Consent::Deny, None, false),
+        reply(Consent::Deny, Some("not today"), false),
+        reply(Consent::Deny, Some("use your own judgement"), false),
     ]
 }
 
@@ -274,7 +274,7 @@ fn several_questions_are_answered_line_by_line() {
     let fold = folded(&claude(), &prompted().line(line.to_string())).0;
     let answers = |words: &str| {
         let (request, words) = (RequestId(1), Some(words.to_owned()));
-        let reply = Reply { request, verdict: Verdict::Allow, words, always: false };
+        let reply = RequestReply { request, verdict: Consent::Allow, words, always: false };
         let said = fold.say(3, &Intent::Answer(reply)).unwrap();
         let said: Value = serde_json::from_slice(&said.bytes).unwrap();
         said["response"]["response"]["updatedInput"]["answers"].clone()

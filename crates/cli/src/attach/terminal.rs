@@ -9,7 +9,7 @@ use crate::signals::Signals;
 use pinfold_core::RunNumber;
 use pinfold_core::quoted::quoted;
 use pinfold_shim::Decoder;
-use pinfold_shim::attach::{Join, Keyboard, Said, Seat, Shown, connect};
+use pinfold_shim::attach::{Join, Keyboard, Seat, Shown, ViewerInput, connect};
 use pinfold_terminal::{Allow, Filter};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -79,7 +79,7 @@ pub(super) fn show(
     };
     let borrowed = Borrowed::raw(size.rows()).map_err(|errno| lost(&errno))?;
     let join = Join { run: RunNumber(place.run), size, seat };
-    let over = match shown.say(&Said::Join(join)) {
+    let over = match shown.say(&ViewerInput::Join(join)) {
         Ok(()) => shown.live(signals),
         Err(_) => Over::Lost,
     };
@@ -155,7 +155,7 @@ impl Showing {
         }
     }
 
-    fn say(&mut self, said: &Said) -> std::io::Result<()> {
+    fn say(&mut self, said: &ViewerInput) -> std::io::Result<()> {
         let mut frame = Vec::new();
         said.encode(&mut frame);
         self.stream.write_all(&frame)
@@ -222,7 +222,8 @@ impl Showing {
             Some(before) => (before, Some(Over::Detached)),
             None => (typed, None),
         };
-        if self.may_type(typed) && !typed.is_empty() && self.say(&Said::Typed(typed.to_vec())).is_err() {
+        if self.may_type(typed) && !typed.is_empty() && self.say(&ViewerInput::Typed(typed.to_vec())).is_err()
+        {
             return Some(Over::Lost);
         }
         over
@@ -248,7 +249,7 @@ impl Showing {
             return Some(Over::Asked);
         }
         if let Some(size) = tty::size().filter(|_| signals.resized())
-            && self.say(&Said::Resized(size)).is_err()
+            && self.say(&ViewerInput::Resized(size)).is_err()
         {
             return Some(Over::Lost);
         }

@@ -7,7 +7,7 @@ use crate::output::{Failure, Kind, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_core::Wall;
 use pinfold_daemon::Home;
-use pinfold_shim::client::Link;
+use pinfold_shim::client::ShimConnection;
 use pinfold_shim::{Command, Report};
 use pinfold_store::backup::{self, BackupError, Found};
 use pinfold_store::{Damage, OpenError};
@@ -115,7 +115,7 @@ fn live_shims(home: &Home) -> Vec<(String, u64)> {
 
 /// The generation a shim has seen: it refuses every lower one and names its own. `None` if no shim listens.
 fn seen_by(socket: &Path) -> Option<u64> {
-    let mut link = Link::connect(socket).ok()?;
+    let mut link = ShimConnection::connect(socket).ok()?;
     link.send(&Command::Hello { generation: 0 }).ok()?;
     match link.receive(Some(Instant::now() + ANSWER)) {
         Ok(Some(Report::Refused { generation })) => Some(generation),

@@ -1,11 +1,11 @@
 //! What attaching to a session does, according to its definition.
 
-use crate::define::preset::{Attach, Protocol};
+use crate::define::preset::{AttachMode, Protocol};
 use pinfold_core::guest::{Attaching, Welcomes};
 
 /// The parts of a definition that decide it.
 pub(super) struct Defined {
-    pub(super) attach: Attach,
+    pub(super) attach: AttachMode,
     pub(super) protocol: Protocol,
     pub(super) pty: bool,
     /// Whether the arguments of its terminal program are known: some may have to be learned first.
@@ -13,8 +13,8 @@ pub(super) struct Defined {
 }
 
 /// Whether it is the value from before there were guests, which need not be stored.
-pub(super) fn is_takeover(attach: &Attach) -> bool {
-    *attach == Attach::Takeover
+pub(super) fn is_takeover(attach: &AttachMode) -> bool {
+    *attach == AttachMode::Takeover
 }
 
 impl Defined {
@@ -22,11 +22,11 @@ impl Defined {
     /// be joined.
     pub(super) fn attaching(&self) -> Attaching {
         match (self.attach, self.protocol) {
-            (Attach::Takeover, _) | (Attach::Join, Protocol::Exec) => Attaching::Takeover,
-            (Attach::Join, _) if self.pty => Attaching::Takeover,
-            (Attach::Join, Protocol::Line) => Attaching::Join(Welcomes::AtOnce),
-            (Attach::Join, _) if self.words_known => Attaching::Join(Welcomes::WhenReady),
-            (Attach::Join, _) => Attaching::Join(Welcomes::WhenNamed),
+            (AttachMode::Takeover, _) | (AttachMode::Join, Protocol::Exec) => Attaching::Takeover,
+            (AttachMode::Join, _) if self.pty => Attaching::Takeover,
+            (AttachMode::Join, Protocol::Line) => Attaching::Join(Welcomes::AtOnce),
+            (AttachMode::Join, _) if self.words_known => Attaching::Join(Welcomes::WhenReady),
+            (AttachMode::Join, _) => Attaching::Join(Welcomes::WhenNamed),
         }
     }
 }
@@ -39,8 +39,8 @@ mod tests {
     fn a_terminal_comes_beside_a_run_that_is_there_and_can_be_spoken_to() {
         let of =
             |attach, protocol, pty, words_known| Defined { attach, protocol, pty, words_known }.attaching();
-        let join = |protocol, pty, words_known| of(Attach::Join, protocol, pty, words_known);
-        assert_eq!(of(Attach::Takeover, Protocol::Codex, false, true), Attaching::Takeover);
+        let join = |protocol, pty, words_known| of(AttachMode::Join, protocol, pty, words_known);
+        assert_eq!(of(AttachMode::Takeover, Protocol::Codex, false, true), Attaching::Takeover);
         assert_eq!(join(Protocol::Exec, false, true), Attaching::Takeover);
         assert_eq!(join(Protocol::Line, true, true), Attaching::Takeover);
         assert_eq!(join(Protocol::Line, false, true), Attaching::Join(Welcomes::AtOnce));

@@ -4,7 +4,7 @@
 use crate::define::definition::Definition;
 use crate::define::id_files::Outsider;
 use crate::define::others::Others;
-use crate::define::preset::{Preset, Transcript};
+use crate::define::preset::{Preset, VendorTranscript};
 use crate::define::transcript::Sought;
 use std::io;
 
@@ -19,7 +19,7 @@ pub(crate) struct BeforeStart {
 #[derive(Debug)]
 pub(crate) struct BeforeStartFindings {
     /// Whether there is such a file, if that matters.
-    pub(crate) transcript: Option<Transcript>,
+    pub(crate) transcript: Option<VendorTranscript>,
     /// The process that has the vendor session.
     pub(crate) outsider: io::Result<Option<Outsider>>,
 }

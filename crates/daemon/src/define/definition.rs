@@ -4,9 +4,10 @@ use crate::define::attaching::{self, Defined};
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
 use crate::define::preset::{
-    self, Attach, Exec, Filling, NotFilled, PROMPT, PromptBy, SOCKET, SessionIds, Transcript, of_word,
+    self, AttachMode, ExecRules, Filling, NotFilled, PROMPT, PromptBy, SOCKET, SessionIds, VendorTranscript,
+    of_word,
 };
-pub(crate) use crate::define::preset::{COMMAND, Input, Preset, Protocol, Turns};
+pub(crate) use crate::define::preset::{COMMAND, MessageFormat, Preset, Protocol, TurnEndRule};
 use crate::define::transcript::Sought;
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
@@ -44,15 +45,15 @@ pub(crate) struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) turn_time: Option<StoredSpan>,
     #[serde(default)]
-    pub(crate) input: Input,
+    pub(crate) input: MessageFormat,
     #[serde(default)]
-    pub(crate) turns: Turns,
+    pub(crate) turns: TurnEndRule,
     /// The protocol of its agent.
     #[serde(default, skip_serializing_if = "is_line")]
     pub(crate) protocol: Protocol,
     /// How its output is read, for protocol `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) exec: Option<Box<Exec>>,
+    pub(crate) exec: Option<Box<ExecRules>>,
     /// The parameters with which its threads are opened, for protocol `codex`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) thread: BTreeMap<String, String>,
@@ -64,7 +65,7 @@ pub(crate) struct Definition {
     pub(crate) interactive: Vec<String>,
     /// What `attach` does with it.
     #[serde(default, skip_serializing_if = "attaching::is_takeover")]
-    pub(crate) attach: Attach,
+    pub(crate) attach: AttachMode,
     #[serde(default)]
     pub(crate) parent: Option<String>,
     /// The parent's id: its name may be another session's one day.
@@ -160,7 +161,7 @@ impl Definition {
             thread: preset.map(|preset| preset.thread.clone()).unwrap_or_default(),
             pty: preset.is_some_and(|preset| preset.pty),
             interactive: Vec::new(),
-            attach: Attach::Takeover,
+            attach: AttachMode::Takeover,
             parent: None,
             parent_id: None,
             tags: Vec::new(),
@@ -184,7 +185,11 @@ impl Definition {
 
     /// Fills in the commands of a preset for this directory and vendor session; `transcript` says whether the
     /// vendor has a file of it, if that was checked.
-    pub(crate) fn fill(&mut self, preset: &Preset, transcript: Option<Transcript>) -> Result<(), NotFilled> {
+    pub(crate) fn fill(
+        &mut self,
+        preset: &Preset,
+        transcript: Option<VendorTranscript>,
+    ) -> Result<(), NotFilled> {
         let dir = self.dir.display().to_string();
         // The message and the socket's path become known when a run starts.
         let (vendor_session, prompt) = (self.vendor_session.as_deref(), Some(PROMPT));
@@ -201,7 +206,7 @@ impl Definition {
         }
         // Without a vendor session there is nothing for its terminal program to continue.
         self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
-        self.attach = if preset.interactive.is_some() { preset.attach } else { Attach::Takeover };
+        self.attach = if preset.interactive.is_some() { preset.attach } else { AttachMode::Takeover };
         Ok(())
     }
 
@@ -213,7 +218,7 @@ impl Definition {
     }
 
     /// A copy with the commands for a vendor session that exists, or does not exist yet.
-    pub(crate) fn on(&self, preset: &Preset, transcript: Transcript) -> Definition {
+    pub(crate) fn on(&self, preset: &Preset, transcript: VendorTranscript) -> Definition {
         let mut on = self.clone();
         // What could be filled in before can be filled in again.
         _ = on.fill(preset, Some(transcript));

@@ -4,9 +4,9 @@
 //! and [`Preset::interactive`] make the command to execute, with what a session knows filled in.
 
 pub use pinfold_agents::preset::{
-    Attach, Does, Exec, ExecChanges, Filling, IdFile, IdFileKeys, Input, LONGEST_ID_FILE, LONGEST_ROSTER,
-    NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol, SessionIds, Store,
-    Transcript, Turns, VendorDaemon, from_registry,
+    AttachMode, Does, ExecChanges, ExecRules, Filling, IdFile, IdFileKeys, LONGEST_ID_FILE, LONGEST_ROSTER,
+    MessageFormat, NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol,
+    SessionIds, TurnEndRule, VendorDaemon, VendorStore, VendorTranscript, from_registry,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;
@@ -32,17 +32,19 @@ pub const PROTOCOLS: [(&str, Protocol); 7] = [
 ];
 
 /// The words of `config.toml` and of `--input`.
-pub(crate) const INPUTS: [(&str, Input); 2] = [("line", Input::Line), ("json", Input::Json)];
+pub(crate) const INPUTS: [(&str, MessageFormat); 2] =
+    [("line", MessageFormat::Line), ("json", MessageFormat::Json)];
 
 /// The words of `config.toml` and of `--turns`.
-pub(crate) const TURNS: [(&str, Turns); 2] = [("line", Turns::Line), ("done", Turns::Done)];
+pub(crate) const TURNS: [(&str, TurnEndRule); 2] = [("line", TurnEndRule::Line), ("done", TurnEndRule::Done)];
 
 /// The words of `config.toml` for where a vendor session's id comes from.
 pub(crate) const SESSION_IDS: [(&str, SessionIds); 3] =
     [("choose", SessionIds::Choose), ("learn", SessionIds::Learn), ("none", SessionIds::None)];
 
 /// The words of `config.toml` for what `attach` does.
-pub(crate) const ATTACHES: [(&str, Attach); 2] = [("takeover", Attach::Takeover), ("join", Attach::Join)];
+pub(crate) const ATTACHES: [(&str, AttachMode); 2] =
+    [("takeover", AttachMode::Takeover), ("join", AttachMode::Join)];
 
 /// The value for a word of one of these tables.
 pub(crate) fn of_word<T: Copy>(words: &[(&str, T)], said: &str) -> Option<T> {

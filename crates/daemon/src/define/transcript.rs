@@ -1,6 +1,6 @@
 //! The vendor's own file of a session: if there is one, the session is resumed, otherwise begun.
 
-use crate::define::preset::Transcript;
+use crate::define::preset::VendorTranscript;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ pub(crate) struct Sought {
 impl Sought {
     /// Looks for the file. A folder that cannot be read has none, since its agent will not find one either.
     /// Blocks.
-    pub(crate) fn look(&self) -> Transcript {
+    pub(crate) fn look(&self) -> VendorTranscript {
         let parts: Vec<&str> = self.pattern.split('/').collect();
-        if exists(&self.folder, &parts) { Transcript::Exists } else { Transcript::Missing }
+        if exists(&self.folder, &parts) { VendorTranscript::Exists } else { VendorTranscript::Missing }
     }
 }
 
@@ -59,16 +59,16 @@ mod tests {
     fn a_file_is_found_in_any_folder_where_the_pattern_has_a_star() {
         let temp = tempfile::tempdir().unwrap();
         let sought = |pattern: &str| Sought { folder: temp.path().to_owned(), pattern: pattern.to_owned() };
-        assert_eq!(sought("projects/*/a.jsonl").look(), Transcript::Missing);
+        assert_eq!(sought("projects/*/a.jsonl").look(), VendorTranscript::Missing);
         std::fs::create_dir_all(temp.path().join("projects/-work")).unwrap();
         std::fs::create_dir_all(temp.path().join("projects/-else")).unwrap();
-        assert_eq!(sought("projects/*/a.jsonl").look(), Transcript::Missing);
+        assert_eq!(sought("projects/*/a.jsonl").look(), VendorTranscript::Missing);
         std::fs::write(temp.path().join("projects/-work/a.jsonl"), "").unwrap();
-        assert_eq!(sought("projects/*/a.jsonl").look(), Transcript::Exists);
-        assert_eq!(sought("projects/*/b.jsonl").look(), Transcript::Missing);
-        assert_eq!(sought("projects/-work/*").look(), Transcript::Exists);
-        assert_eq!(sought("projects/-else/*").look(), Transcript::Missing);
-        assert_eq!(sought("projects/-w*k/*.jsonl").look(), Transcript::Exists);
+        assert_eq!(sought("projects/*/a.jsonl").look(), VendorTranscript::Exists);
+        assert_eq!(sought("projects/*/b.jsonl").look(), VendorTranscript::Missing);
+        assert_eq!(sought("projects/-work/*").look(), VendorTranscript::Exists);
+        assert_eq!(sought("projects/-else/*").look(), VendorTranscript::Missing);
+        assert_eq!(sought("projects/-w*k/*.jsonl").look(), VendorTranscript::Exists);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::define::account;
 use crate::define::config::AccountBounds;
 use crate::engine::session::Tracked;
-use pinfold_agents::{Failure, FailureKind, Limit, Reach};
+use pinfold_agents::{FailureKind, LimitReach, LimitStatus, TurnFailure};
 use pinfold_core::account::{Account, Member, News, Refused, Standing, Wants};
 use pinfold_core::event::Machine;
 use pinfold_core::hold::{Hold, HoldKind};
@@ -135,17 +135,17 @@ impl Engine {
     }
 
     /// Records what an agent reported about a usage limit.
-    pub(super) fn told_of_limit(&mut self, id: SessionId, limit: &Limit) {
+    pub(super) fn told_of_limit(&mut self, id: SessionId, limit: &LimitStatus) {
         let now = self.ports.clock.now();
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
         let Some(known) = self.accounts.known.get_mut(&name) else { return };
         let window = limit.window.as_deref().unwrap_or("limit");
-        let used = limit.used.or((limit.reach == Reach::Reached).then_some(1.0));
+        let used = limit.used.or((limit.reach == LimitReach::Reached).then_some(1.0));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was bounded before")]
         let used = used.map(|used| (used.clamp(0.0, 10.0) * 1000.0).round() as u32);
         known.core.told(window, used, limit.until, now);
         // A report that the limit is gone counts before the turn is over.
-        if limit.reach != Reach::Reached && known.core.worked(member(id), now) {
+        if limit.reach != LimitReach::Reached && known.core.worked(member(id), now) {
             self.accounts.touched.insert(Arc::clone(&name));
         }
         self.store_account(&name, Some(id), None);
@@ -153,7 +153,7 @@ impl Engine {
 
     /// The vendor refused a turn: all sessions of the account wait. Returns whether the turn may be tried
     /// again later.
-    pub(super) fn refused(&mut self, id: SessionId, failure: &Failure) -> bool {
+    pub(super) fn refused(&mut self, id: SessionId, failure: &TurnFailure) -> bool {
         let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else {
             return false;
         };

@@ -11,7 +11,7 @@ use crate::engine::terminal::FileWatched;
 use pinfold_core::life::Life;
 use pinfold_core::talk::Dialog;
 use pinfold_core::{RunEvent, RunNumber};
-use pinfold_shim::Ring;
+use pinfold_shim::BellRing;
 use pinfold_store::SessionId;
 
 impl Engine {
@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// The terminal rang, or the ring is over.
-    pub(super) fn rang(&mut self, id: SessionId, run: RunNumber, ring: Option<Ring>) {
+    pub(super) fn rang(&mut self, id: SessionId, run: RunNumber, ring: Option<BellRing>) {
         let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         live.terminal.ring = ring;
         self.tell_terminal(id, run);

@@ -15,7 +15,7 @@ use crate::engine::session::{Pending, Tracked};
 use crate::engine::taping::{GatheredBatch, HeardTape, Judgement, NotedCursor, TapeReading};
 use crate::ports::shims::observe::SessionSeen;
 use crate::ports::tapes::{Passage, TapeStretch, Taped};
-use pinfold_agents::{EndedBy, Fold, Observation, Protocol, Setup, What};
+use pinfold_agents::{EndedBy, EntryKind, Fold, Observation, Protocol, Setup};
 use pinfold_core::event::{Machine, Shim};
 use pinfold_core::exit::Exit;
 use pinfold_core::inbox::Read;
@@ -210,16 +210,17 @@ impl Engine {
         }
         let mut told = Vec::new();
         if entry.lost > 0 && taping.fold.to() > 0 && entry.position >= taping.fold.to() {
-            let gap = Taped { end: entry.position, what: What::Gap { lost: entry.lost }, ..entry.clone() };
+            let gap =
+                Taped { end: entry.position, what: EntryKind::Gap { lost: entry.lost }, ..entry.clone() };
             told.extend(taping.fold.entry(&gap.entry()));
         }
         let new = entry.position >= taping.fold.to();
         told.extend(taping.fold.entry(&entry.entry()));
         taping.changed.get_or_insert(now);
-        if let (true, What::Out | What::Err) = (new, &entry.what) {
+        if let (true, EntryKind::Out | EntryKind::Err) = (new, &entry.what) {
             taping.printed(&entry.bytes, entry.at);
         }
-        if let What::Said { number, label } = &entry.what {
+        if let EntryKind::Said { number, label } = &entry.what {
             taping.was_said(*number, label);
             if new {
                 self.word_told(id, run, label);

@@ -3,8 +3,8 @@
 use super::Engine;
 use crate::engine::feed::FeedNews;
 use pinfold_agents::{
-    Activity, Answer, Delivery, Failure, FailureKind, Label, Note, Observation, Outcome, Request,
-    RequestKind, SessionRefused, Turn,
+    Activity, Delivery, FailureKind, Label, LogNote, Observation, Request, RequestKind, SessionRefused,
+    TurnAnswer, TurnFailure, TurnOutcome, TurnOwner,
 };
 use pinfold_core::event::{MessageEvent, RequestEvent, TurnEnd};
 use pinfold_core::talk::{self, Standing};
@@ -18,8 +18,8 @@ const LONGEST_REASON: usize = 4 << 10;
 
 /// The end of a turn.
 struct Ending<'o> {
-    outcome: &'o Outcome,
-    answer: Option<Answer>,
+    outcome: &'o TurnOutcome,
+    answer: Option<TurnAnswer>,
     spent: Option<Figures>,
 }
 
@@ -32,11 +32,11 @@ impl Engine {
                 let spent = usage.and_then(|usage| self.spent(id, run, turn, usage));
                 self.account_spent(id, spent.and_then(|spent| spent.cost));
                 match turn {
-                    Turn::Of(delivery) => {
+                    TurnOwner::Of(delivery) => {
                         self.turn_over(id, run, delivery, Ending { outcome: &outcome, answer, spent });
                     }
-                    Turn::Own if outcome == Outcome::Done => self.account_works(id),
-                    Turn::Own => _ = self.is_refused(id, &outcome),
+                    TurnOwner::Own if outcome == TurnOutcome::Done => self.account_works(id),
+                    TurnOwner::Own => _ = self.is_refused(id, &outcome),
                 }
             }
             Observation::EndInDoubt { turn, named, answer } => {
@@ -62,7 +62,7 @@ impl Engine {
             }
             Observation::LoginNeeded { text } => {
                 warn!(%id, run = run.0, "somebody has to log in: {text}");
-                self.refused(id, &Failure { kind: FailureKind::Login, text });
+                self.refused(id, &TurnFailure { kind: FailureKind::Login, text });
             }
             Observation::Note(note) => noted(id, run, &note),
             // What the agent wants written is asked of the fold whenever something can be written.
@@ -104,18 +104,18 @@ impl Engine {
         if !self.is_under_way(id, run, delivery) {
             return;
         }
-        if matches!(outcome, Outcome::Failed(_)) && self.begins_another(id, run) {
+        if matches!(outcome, TurnOutcome::Failed(_)) && self.begins_another(id, run) {
             // The agent did not work on the message: the next run, which can, gets it.
             return;
         }
         let message = delivery.message;
         let (how, reason) = match outcome {
             outcome if self.is_refused(id, outcome) => (TurnEnd::Refused, None),
-            Outcome::Done => (TurnEnd::Answered, None),
-            Outcome::Failed(failure) => (TurnEnd::Failed, reason(&failure.text)),
-            Outcome::Interrupted => (TurnEnd::Interrupted, None),
-            Outcome::CancelledUnasked { crossed: true } => (TurnEnd::Crossed, None),
-            Outcome::CancelledUnasked { crossed: false } => {
+            TurnOutcome::Done => (TurnEnd::Answered, None),
+            TurnOutcome::Failed(failure) => (TurnEnd::Failed, reason(&failure.text)),
+            TurnOutcome::Interrupted => (TurnEnd::Interrupted, None),
+            TurnOutcome::CancelledUnasked { crossed: true } => (TurnEnd::Crossed, None),
+            TurnOutcome::CancelledUnasked { crossed: false } => {
                 (TurnEnd::Failed, Some("the agent cancelled the turn by itself".to_owned()))
             }
         };
@@ -130,10 +130,10 @@ impl Engine {
     }
 
     /// Whether the vendor refused a turn because of the account; the account is then held.
-    fn is_refused(&mut self, id: SessionId, outcome: &Outcome) -> bool {
+    fn is_refused(&mut self, id: SessionId, outcome: &TurnOutcome) -> bool {
         match outcome {
-            Outcome::Failed(failure) => self.refused(id, failure),
-            Outcome::Done | Outcome::Interrupted | Outcome::CancelledUnasked { .. } => false,
+            TurnOutcome::Failed(failure) => self.refused(id, failure),
+            TurnOutcome::Done | TurnOutcome::Interrupted | TurnOutcome::CancelledUnasked { .. } => false,
         }
     }
 
@@ -159,11 +159,23 @@ impl Engine {
 
     /// The agent named a message that is not in flight. If it belongs to this session it ends nothing;
     /// anything else is part of the answer.
-    fn in_doubt(&mut self, id: SessionId, run: RunNumber, turn: Delivery, named: MessageId, answer: Answer) {
+    fn in_doubt(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        turn: Delivery,
+        named: MessageId,
+        answer: TurnAnswer,
+    ) {
         if self.is_message_of(id, named) {
             return self.log_not_counted(id, Some(named));
         }
-        self.turn_over(id, run, turn, Ending { outcome: &Outcome::Done, answer: Some(answer), spent: None });
+        self.turn_over(
+            id,
+            run,
+            turn,
+            Ending { outcome: &TurnOutcome::Done, answer: Some(answer), spent: None },
+        );
         let told = self.taping(id).map(|taping| taping.fold.let_go(turn)).unwrap_or_default();
         told.into_iter().for_each(|observation| self.learn(id, run, observation));
     }
@@ -209,8 +221,8 @@ impl Engine {
 }
 
 /// An answer as the store takes it: the part not yet stored.
-fn given(id: SessionId, answer: Answer) -> GivenAnswer {
-    let Answer { before, text, whole } = answer;
+fn given(id: SessionId, answer: TurnAnswer) -> GivenAnswer {
+    let TurnAnswer { before, text, whole } = answer;
     if !whole {
         warn!(%id, "the answer is cut: it is too long");
     }
@@ -224,17 +236,17 @@ fn reason(text: &str) -> Option<String> {
 }
 
 /// Logs a translator's note.
-fn noted(id: SessionId, run: RunNumber, note: &Note) {
+fn noted(id: SessionId, run: RunNumber, note: &LogNote) {
     match note {
-        Note::Unknown { .. } | Note::Panicked { .. } | Note::LineTooLong | Note::Gap { .. } => {
+        LogNote::Unknown { .. } | LogNote::Panicked { .. } | LogNote::LineTooLong | LogNote::Gap { .. } => {
             warn!(%id, run = run.0, "{note}");
         }
-        Note::Garbage { .. }
-        | Note::LateEnd { .. }
-        | Note::StrayEnd { .. }
-        | Note::EmptyEnd
-        | Note::RequestDropped { .. }
-        | Note::OddSession
-        | Note::Agent { .. } => debug!(%id, run = run.0, "{note}"),
+        LogNote::Garbage { .. }
+        | LogNote::LateEnd { .. }
+        | LogNote::StrayEnd { .. }
+        | LogNote::EmptyEnd
+        | LogNote::RequestDropped { .. }
+        | LogNote::OddSession
+        | LogNote::Agent { .. } => debug!(%id, run = run.0, "{note}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::caller::By;
-use crate::define::definition::Turns;
+use crate::define::definition::TurnEndRule;
 use crate::engine::input::{LoopInput, Post, Sending};
 use crate::engine::reply::ReplyHandle;
 use crate::engine::speech;
@@ -169,7 +169,7 @@ impl Engine {
         let Some(shim) = &tracked.shim else { return };
         let (input, turns) = tracked.speech(run);
         let bytes = speech::line(input, &row, &tracked.name, attempt);
-        let (attempt, says_done) = (number(delivery), turns == Turns::Done);
+        let (attempt, says_done) = (number(delivery), turns == TurnEndRule::Done);
         shim.send(&Command::Input { run, message, attempt, bytes, says_done });
     }
 
@@ -207,12 +207,12 @@ impl Engine {
         if !self.is_current(id, run, message, attempt) {
             return;
         }
-        let turns = self.sessions.get(&id).map_or(Turns::Line, |tracked| tracked.speech(run).1);
+        let turns = self.sessions.get(&id).map_or(TurnEndRule::Line, |tracked| tracked.speech(run).1);
         let place = TurnPlace { run, from: from.0, to: None };
         let facts = Facts { places: [(message, place)].into(), ..Facts::default() };
         let event = match turns {
-            Turns::Done => MessageEvent::Taken { run, message },
-            Turns::Line => MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered },
+            TurnEndRule::Done => MessageEvent::Taken { run, message },
+            TurnEndRule::Line => MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered },
         };
         self.happened(id, &Event::Message(event), &facts, None);
     }

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::caller::Act;
 use crate::define::config::Confined;
-use pinfold_shim::Joins;
+use pinfold_shim::JoinRights;
 
 impl Engine {
     /// Whether confined callers count as unconfined for this agent and session; both are empty when no
@@ -13,8 +13,8 @@ impl Engine {
     }
 
     /// Who besides people may join the terminal of a session.
-    pub(super) fn joins(&self, agent: &str, session: &str) -> Joins {
+    pub(super) fn joins(&self, agent: &str, session: &str) -> JoinRights {
         let confined = self.lets_confined(agent, session);
-        Joins { confined, runs: self.config.any_may(Act::Attach) }
+        JoinRights { confined, runs: self.config.any_may(Act::Attach) }
     }
 }

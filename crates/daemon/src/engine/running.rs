@@ -1,7 +1,7 @@
 //! What the daemon knows of a run while it lives, besides what the core knows. Dropped with the run. Data
 //! only.
 
-use crate::define::definition::{Input, Turns};
+use crate::define::definition::{MessageFormat, TurnEndRule};
 use crate::engine::stopping::{ShimHeard, StopWatch};
 use crate::engine::taping::HeardTape;
 use crate::engine::terminal::RunTerminal;
@@ -14,7 +14,7 @@ pub(crate) struct LiveRun {
     /// When this daemon decided it; cleared once it runs.
     pub(crate) due: Option<Instant>,
     /// How its agent is talked to since its start: a change of the definition counts from the next run on.
-    pub(crate) spoken: Option<(Input, Turns)>,
+    pub(crate) spoken: Option<(MessageFormat, TurnEndRule)>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
     pub(crate) memory: RunMemory,

@@ -1,6 +1,6 @@
 //! One session in the daemon: the core's value, and the handles that belong to it while it is alive.
 
-use crate::define::definition::{self, Definition, Turns};
+use crate::define::definition::{self, Definition, TurnEndRule};
 use crate::engine::attaching::AttachQueue;
 use crate::engine::feed::FeedNews;
 use crate::engine::reply::ReplyHandle;
@@ -251,7 +251,7 @@ impl Tracked {
     }
 
     /// How the agent of a run is talked to.
-    pub(crate) fn speech(&self, run: RunNumber) -> (definition::Input, Turns) {
+    pub(crate) fn speech(&self, run: RunNumber) -> (definition::MessageFormat, TurnEndRule) {
         let spoken = self.run.as_ref().filter(|live| live.number == run).and_then(|live| live.spoken);
         spoken.unwrap_or((self.definition.input, self.definition.turns))
     }

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::crash;
 use crate::engine::input::LoopInput;
 use crate::engine::taping::{HeardTape, MessageDelivery};
-use pinfold_agents::{CannotSay, Intent, Prompt, Reply, Sender, Utterance, Verdict};
+use pinfold_agents::{CannotSay, Consent, Intent, MessageSender, Prompt, RequestReply, Utterance};
 use pinfold_core::talk::{Permit, RequestAnswer};
 use pinfold_core::{Life, RunNumber};
 use pinfold_shim::tape::Position;
@@ -172,7 +172,7 @@ impl Engine {
     fn prompt_now(&mut self, id: SessionId, run: RunNumber, row: Message, given: MessageDelivery) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let own = tracked.name.clone();
-        let from = row.from.map(|session| Sender { own: session == own, session });
+        let from = row.from.map(|session| MessageSender { own: session == own, session });
         let MessageDelivery { message, attempt, delivery, repetition } = given;
         let by_argument = tracked.definition.is_told_by_argument();
         let Some(taping) = self.taping(id) else { return };
@@ -194,11 +194,11 @@ impl Engine {
         let Ok(request) = key.parse() else { return };
         let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
         let verdict = match answer.verdict {
-            Permit::Allow => Verdict::Allow,
-            Permit::Deny => Verdict::Deny,
+            Permit::Allow => Consent::Allow,
+            Permit::Deny => Consent::Deny,
         };
         let (words, always) = (answer.words.clone(), answer.always);
-        taping.want(Intent::Answer(Reply { request, verdict, words, always }));
+        taping.want(Intent::Answer(RequestReply { request, verdict, words, always }));
     }
 
     /// Tells the agent that nothing more will come. It is said now or never: the signal follows.

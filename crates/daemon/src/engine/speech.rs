@@ -1,18 +1,18 @@
 //! How a message is written for an agent of kind `command`, and what its last line means.
 
-use crate::define::definition::Input;
+use crate::define::definition::MessageFormat;
 use pinfold_store::Message;
 use serde_json::json;
 
 /// One message as one line. `from` is the session that sent it, and `own` the one that reads it: text from
 /// another session never looks like a person's.
-pub(crate) fn line(how: Input, message: &Message, own: &str, attempt: u32) -> Vec<u8> {
+pub(crate) fn line(how: MessageFormat, message: &Message, own: &str, attempt: u32) -> Vec<u8> {
     let Message { id, text, from, files, .. } = message;
     let text = &files.iter().fold(text.clone(), |text, file| format!("{text}\n@{file}"));
     let mut line = match (how, from.as_deref().filter(|from| *from != own)) {
-        (Input::Line, None) => escaped(text),
-        (Input::Line, Some(from)) => format!("[from session {from}] {}", escaped(text)),
-        (Input::Json, _) => {
+        (MessageFormat::Line, None) => escaped(text),
+        (MessageFormat::Line, Some(from)) => format!("[from session {from}] {}", escaped(text)),
+        (MessageFormat::Json, _) => {
             let mut object = json!({ "id": id.to_string(), "text": text, "try": attempt });
             if let Some(from) = from {
                 object["from"] = json!(from);
@@ -69,10 +69,13 @@ mod tests {
             ("ünï\r\t", "ünï\r\t\n"),
         ];
         for (text, wanted) in rows {
-            assert_eq!(String::from_utf8_lossy(&line(Input::Line, &message(text, None), "x", 1)), wanted);
+            assert_eq!(
+                String::from_utf8_lossy(&line(MessageFormat::Line, &message(text, None), "x", 1)),
+                wanted
+            );
         }
         let said = message("two\nlines \u{1F411}", None);
-        let json = line(Input::Json, &said, "x", 2);
+        let json = line(MessageFormat::Json, &said, "x", 2);
         assert_eq!(json.iter().filter(|byte| **byte == b'\n').count(), 1);
         let back: serde_json::Value = serde_json::from_slice(&json).unwrap();
         let id = said.id.to_string();
@@ -89,9 +92,9 @@ mod tests {
         ];
         for (from, wanted) in rows {
             let said = message("a\nb", from);
-            assert_eq!(String::from_utf8_lossy(&line(Input::Line, &said, "own", 1)), wanted);
+            assert_eq!(String::from_utf8_lossy(&line(MessageFormat::Line, &said, "own", 1)), wanted);
             let back: serde_json::Value =
-                serde_json::from_slice(&line(Input::Json, &said, "own", 1)).unwrap();
+                serde_json::from_slice(&line(MessageFormat::Json, &said, "own", 1)).unwrap();
             assert_eq!((&back["from"], &back["text"]), (&json!(from), &json!("a\nb")));
         }
     }

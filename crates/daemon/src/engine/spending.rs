@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::engine::session::Tracked;
-use pinfold_agents::{Spent, Turn, Usage};
+use pinfold_agents::{Spent, TurnOwner, Usage};
 use pinfold_core::usage::{Figures, Money, Report};
 use pinfold_core::{Event, RunEvent, RunNumber};
 use pinfold_store::{Facts, SessionId};
@@ -13,12 +13,12 @@ impl Engine {
         &mut self,
         id: SessionId,
         run: RunNumber,
-        turn: Turn,
+        turn: TurnOwner,
         usage: Usage,
     ) -> Option<Figures> {
         let message = match turn {
-            Turn::Of(delivery) => Some(delivery.message),
-            Turn::Own => None,
+            TurnOwner::Of(delivery) => Some(delivery.message),
+            TurnOwner::Own => None,
         };
         let before = self.sessions.get(&id).map(|tracked| sum(tracked)).unwrap_or_default();
         let Usage { turn, session, model, context_used, context_size } = usage;

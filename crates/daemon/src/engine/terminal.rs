@@ -3,14 +3,14 @@
 use crate::define::preset::{Does, IdFile};
 use pinfold_core::Wall;
 use pinfold_core::talk::{Activity, Dialog, Source, Standing};
-use pinfold_shim::Ring;
+use pinfold_shim::BellRing;
 
 /// What is known of a run's terminal.
 #[derive(Debug, Default)]
 pub(crate) struct RunTerminal {
     pub(crate) watched: Option<FileWatched>,
     pub(crate) filed: Option<IdFile>,
-    pub(crate) ring: Option<Ring>,
+    pub(crate) ring: Option<BellRing>,
 }
 
 /// Whether the file of its program is watched.

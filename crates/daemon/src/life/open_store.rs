@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::input::{Handle, LoopInput};
 use crate::life::StartError;
 use pinfold_core::EventKind;
-use pinfold_shim::client::Link;
+use pinfold_shim::client::ShimConnection;
 use pinfold_shim::{Command, Report};
 use pinfold_store::{HeldUp, Opened, Options, Pace, Steps, Store, Trouble};
 use std::path::Path;
@@ -54,7 +54,7 @@ pub(crate) fn next_generation(home: &Home, opened: Opened, stored: u64) -> u64 {
 fn highest_seen(sockets: &Path) -> u64 {
     let entries = std::fs::read_dir(sockets).into_iter().flatten().flatten();
     let seen = entries.filter_map(|entry| {
-        let mut link = Link::connect(&entry.path()).ok()?;
+        let mut link = ShimConnection::connect(&entry.path()).ok()?;
         link.send(&Command::Hello { generation: 0 }).ok()?;
         match link.receive(Some(Instant::now() + ANSWER)) {
             Ok(Some(Report::Refused { generation })) => Some(generation),

@@ -3,7 +3,7 @@
 use super::{Without, ceiling};
 use pinfold_core::words;
 use pinfold_kernel::cgroup::{self, Hierarchy};
-use pinfold_shim::groups::{self, Kept};
+use pinfold_shim::groups::{self, GroupFolders};
 use rustix::fs::Access;
 use rustix::process::PidfdFlags;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn told_ceiling() -> Value {
     }
 }
 
-fn group(kept: &Kept) -> Found {
+fn group(kept: &GroupFolders) -> Found {
     if let Some(folder) = &kept.group {
         return Ok(format!("a run is ended at a stroke, in a group below {}", folder.display()));
     }
@@ -75,7 +75,7 @@ fn group(kept: &Kept) -> Found {
     Err(format!("no group that can be killed may be made below {} (cgroup.kill: Linux 5.14)", own.display()))
 }
 
-fn memory_group(kept: &Kept) -> Found {
+fn memory_group(kept: &GroupFolders) -> Found {
     if let Some(folder) = &kept.memory {
         let version = if folder.join("memory.limit_in_bytes").exists() { "v1" } else { "v2" };
         return Ok(format!("cgroup {version}, below {}", folder.display()));

@@ -4,7 +4,7 @@ use crate::clock::time;
 use pinfold_api::object::LogLine;
 use pinfold_api::word;
 use pinfold_core::{RunNumber, Wall};
-use pinfold_shim::log::{Entry, Stream};
+use pinfold_shim::log::{LogEntry, Stream};
 use std::collections::BTreeMap;
 
 /// A line without an end is shown once it is this long.
@@ -34,13 +34,13 @@ impl OutputLines {
     }
 
     /// The line that reports missing bytes before a piece.
-    pub(crate) fn missing(&self, entry: &Entry) -> Option<LogLine> {
+    pub(crate) fn missing(&self, entry: &LogEntry) -> Option<LogLine> {
         let text = || format!("[{} bytes of output are missing here]", entry.lost);
         (entry.lost > 0).then(|| self.line(entry.run, Stream::Lost, entry.at, &text()))
     }
 
     /// Takes one piece and returns the lines that it completes.
-    pub(crate) fn push(&mut self, entry: &Entry) -> Vec<LogLine> {
+    pub(crate) fn push(&mut self, entry: &LogEntry) -> Vec<LogLine> {
         if !self.shows(entry.run) {
             return Vec::new();
         }
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
     use pinfold_shim::log::Position;
 
-    fn piece(stream: Stream, text: &str) -> Entry {
+    fn piece(stream: Stream, text: &str) -> LogEntry {
         let bytes = text.as_bytes().to_vec();
-        Entry {
+        LogEntry {
             position: Position(0),
             at: Wall(0),
             run: RunNumber(1),
@@ -134,7 +134,7 @@ mod tests {
         let mut lines = OutputLines::new(BTreeMap::new(), Some(RunNumber(2)));
         assert!(lines.push(&piece(Stream::Out, "x\n")).is_empty());
         let mut lines = OutputLines::new(BTreeMap::new(), None);
-        let gap = Entry { lost: 7, ..piece(Stream::Out, "x\n") };
+        let gap = LogEntry { lost: 7, ..piece(Stream::Out, "x\n") };
         assert_eq!(texts(lines.push(&gap)), ["note:[7 bytes of output are missing here]", "stdout:x"]);
     }
 }

@@ -4,7 +4,7 @@ use crate::output::lines::OutputLines;
 use pinfold_api::object::LogLine;
 use pinfold_core::{RunNumber, Wall};
 use pinfold_shim::Size;
-use pinfold_shim::log::{Entry, Stream};
+use pinfold_shim::log::{LogEntry, Stream};
 use pinfold_terminal::Transcript;
 
 /// The line for followers of a full-screen program, sent once.
@@ -43,11 +43,11 @@ impl PrintedOutput {
     }
 
     /// Whether a piece is shown as on a screen: then everything before it matters.
-    pub(crate) fn is_screen(&self, entry: &Entry) -> bool {
+    pub(crate) fn is_screen(&self, entry: &LogEntry) -> bool {
         self.size(entry).is_some()
     }
 
-    fn size(&self, entry: &Entry) -> Option<Size> {
+    fn size(&self, entry: &LogEntry) -> Option<Size> {
         match (self.sequences, entry.stream) {
             (Sequences::Obeyed, Stream::Out) => entry.terminal.or(self.usual),
             (Sequences::Obeyed | Sequences::Kept, _) => None,
@@ -55,7 +55,7 @@ impl PrintedOutput {
     }
 
     /// Takes one piece and returns the lines that it completes.
-    pub(crate) fn push(&mut self, entry: &Entry) -> Vec<LogLine> {
+    pub(crate) fn push(&mut self, entry: &LogEntry) -> Vec<LogLine> {
         let mut lines = Vec::new();
         if !self.lines.shows(entry.run) {
             return lines;
@@ -113,10 +113,10 @@ mod tests {
     use pinfold_shim::log::Position;
     use std::collections::BTreeMap;
 
-    fn piece(run: u64, terminal: Option<Size>, text: &str) -> Entry {
+    fn piece(run: u64, terminal: Option<Size>, text: &str) -> LogEntry {
         let bytes = text.as_bytes().to_vec();
         let (run, stream) = (RunNumber(run), Stream::Out);
-        Entry { position: Position(0), at: Wall(0), run, stream, bytes, terminal, lost: 0 }
+        LogEntry { position: Position(0), at: Wall(0), run, stream, bytes, terminal, lost: 0 }
     }
 
     fn printed(sequences: Sequences, pty: bool) -> PrintedOutput {

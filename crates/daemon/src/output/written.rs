@@ -1,8 +1,8 @@
 //! Where the output of a session's agents is: in its log, or on the tape if they have a protocol.
 
 use pinfold_core::RunNumber;
-use pinfold_shim::log::{self, Entry, Position, Stream};
-use pinfold_shim::tape::{self, What};
+use pinfold_shim::log::{self, LogEntry, Position, Stream};
+use pinfold_shim::tape::{self, TapeContent};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::unix::fs::DirBuilderExt;
@@ -19,21 +19,21 @@ pub(crate) enum Written {
 
 /// Reads output piece by piece.
 pub(crate) enum Pieces {
-    Log(log::Reader),
-    Tape(tape::Reader),
+    Log(log::LogReader),
+    Tape(tape::TapeReader),
 }
 
 impl Written {
     /// Reads from a position on.
     pub(crate) fn from(&self, position: Position) -> Pieces {
         match self {
-            Written::Log(path) => Pieces::Log(log::Reader::from(path, position)),
-            Written::Tape(folder) => Pieces::Tape(tape::Reader::from(folder, position)),
+            Written::Log(path) => Pieces::Log(log::LogReader::from(path, position)),
+            Written::Tape(folder) => Pieces::Tape(tape::TapeReader::from(folder, position)),
         }
     }
 
     /// The last pieces, with at least this many lines in them if there are as many.
-    pub(crate) fn tail(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
+    pub(crate) fn tail(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<LogEntry>, Errno> {
         match self {
             Written::Log(path) => log::tail(path, lines, only),
             Written::Tape(_) => self.tail_of_tape(lines, only),
@@ -53,9 +53,9 @@ impl Written {
     }
 
     /// A tape is read forwards: it is short, because what was heard of it is dropped.
-    fn tail_of_tape(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
+    fn tail_of_tape(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<LogEntry>, Errno> {
         let mut pieces = self.from(Position(0));
-        let (mut last, mut ends) = (VecDeque::<Entry>::new(), 0);
+        let (mut last, mut ends) = (VecDeque::<LogEntry>::new(), 0);
         while let Some(entry) = pieces.entry()? {
             if only.is_some_and(|only| only != entry.run) {
                 continue;
@@ -70,13 +70,13 @@ impl Written {
     }
 }
 
-fn line_ends(entry: &Entry) -> usize {
+fn line_ends(entry: &LogEntry) -> usize {
     entry.bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
 impl Pieces {
     /// The next piece, or `None` if there is none yet.
-    pub(crate) fn entry(&mut self) -> Result<Option<Entry>, Errno> {
+    pub(crate) fn entry(&mut self) -> Result<Option<LogEntry>, Errno> {
         match self {
             Pieces::Log(reader) => reader.entry(),
             Pieces::Tape(reader) => loop {
@@ -102,15 +102,15 @@ impl Pieces {
 }
 
 /// What the agent printed, from an entry of a tape; what it was told is in its inbox.
-fn piece(entry: &tape::Entry<'_>) -> Option<Entry> {
+fn piece(entry: &tape::TapeEntry<'_>) -> Option<LogEntry> {
     let (stream, bytes, lost) = match entry.what {
-        What::Out(bytes) => (Stream::Out, bytes.to_vec(), entry.lost),
-        What::Error(bytes) => (Stream::Error, bytes.to_vec(), entry.lost),
-        What::Gap(lost) => (Stream::Lost, Vec::new(), entry.lost + lost),
-        What::Said { .. } | What::End => return None,
+        TapeContent::Out(bytes) => (Stream::Out, bytes.to_vec(), entry.lost),
+        TapeContent::Error(bytes) => (Stream::Error, bytes.to_vec(), entry.lost),
+        TapeContent::Gap(lost) => (Stream::Lost, Vec::new(), entry.lost + lost),
+        TapeContent::Said { .. } | TapeContent::End => return None,
     };
     let (position, at, run) = (entry.position, entry.at, entry.run);
-    Some(Entry { position, at, run, stream, bytes, terminal: None, lost })
+    Some(LogEntry { position, at, run, stream, bytes, terminal: None, lost })
 }
 
 #[cfg(test)]
@@ -118,16 +118,21 @@ mod tests {
     use super::*;
     use pinfold_core::Wall;
     use pinfold_shim::SayNumber;
-    use pinfold_shim::tape::{Limits, Tape};
+    use pinfold_shim::tape::{SegmentLimits, Tape};
 
     #[test]
     fn what_an_agent_printed_is_read_from_its_tape_and_what_was_said_to_it_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tape");
-        let mut tape = Tape::open(&path, Limits::default()).unwrap();
-        let said = What::Said { number: SayNumber(1), label: "close", bytes: b"secret\n" };
-        let rows = [(1, What::Out(b"one\n")), (1, said), (1, What::Error(b"two\n")), (1, What::End)];
-        for (run, what) in rows.into_iter().chain([(2, What::Out(b"three\nfour\n"))]) {
+        let mut tape = Tape::open(&path, SegmentLimits::default()).unwrap();
+        let said = TapeContent::Said { number: SayNumber(1), label: "close", bytes: b"secret\n" };
+        let rows = [
+            (1, TapeContent::Out(b"one\n")),
+            (1, said),
+            (1, TapeContent::Error(b"two\n")),
+            (1, TapeContent::End),
+        ];
+        for (run, what) in rows.into_iter().chain([(2, TapeContent::Out(b"three\nfour\n"))]) {
             tape.append(Wall(1), RunNumber(run), what).unwrap();
         }
         let written = Written::Tape(path);

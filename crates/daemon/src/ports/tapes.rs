@@ -2,9 +2,9 @@
 //! kernel's memory and is read at once; everything else is read on a thread that does nothing else.
 
 use super::Then;
-use pinfold_agents::{Label, What};
+use pinfold_agents::{EntryKind, Label};
 use pinfold_core::{RunNumber, Wall};
-use pinfold_shim::tape::{Entry, Position, Reader, What as Kind};
+use pinfold_shim::tape::{Position, TapeContent as Kind, TapeEntry, TapeReader};
 use pinfold_store::SessionId;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ pub(crate) struct Taped {
     pub(crate) end: u64,
     pub(crate) run: RunNumber,
     pub(crate) at: Wall,
-    pub(crate) what: What,
+    pub(crate) what: EntryKind,
     pub(crate) bytes: Vec<u8>,
     /// How many bytes of the tape are missing before it.
     pub(crate) lost: u64,
@@ -72,8 +72,8 @@ pub(crate) struct Taped {
 
 impl Taped {
     /// The entry as a fold takes it.
-    pub(crate) fn entry(&self) -> pinfold_agents::Entry<'_> {
-        pinfold_agents::Entry {
+    pub(crate) fn entry(&self) -> pinfold_agents::FoldEntry<'_> {
+        pinfold_agents::FoldEntry {
             position: self.position,
             end: self.end,
             run: self.run,
@@ -83,15 +83,15 @@ impl Taped {
         }
     }
 
-    fn of(entry: &Entry<'_>, run: RunNumber) -> Taped {
-        let (what, bytes): (What, &[u8]) = match entry.what {
-            Kind::Out(bytes) => (What::Out, bytes),
-            Kind::Error(bytes) => (What::Err, bytes),
+    fn of(entry: &TapeEntry<'_>, run: RunNumber) -> Taped {
+        let (what, bytes): (EntryKind, &[u8]) = match entry.what {
+            Kind::Out(bytes) => (EntryKind::Out, bytes),
+            Kind::Error(bytes) => (EntryKind::Err, bytes),
             Kind::Said { number, label, .. } => {
-                (What::Said { number: number.0, label: Label::from_text(label.as_bytes()) }, &[])
+                (EntryKind::Said { number: number.0, label: Label::from_text(label.as_bytes()) }, &[])
             }
-            Kind::Gap(lost) => (What::Gap { lost }, &[]),
-            Kind::End => (What::End, &[]),
+            Kind::Gap(lost) => (EntryKind::Gap { lost }, &[]),
+            Kind::End => (EntryKind::End, &[]),
         };
         let bytes = if entry.run == run { bytes.to_vec() } else { Vec::new() };
         let (position, end) = (entry.position.0, entry.next.0);
@@ -108,7 +108,7 @@ pub(crate) struct DiskTapes {
 }
 
 /// Tapes that are being read.
-type Open = BTreeMap<SessionId, Reader>;
+type Open = BTreeMap<SessionId, TapeReader>;
 
 enum Order {
     Read(TapeStretch, Then<Passage>),
@@ -188,7 +188,7 @@ fn read(open: &mut Open, most: usize, wanted: &TapeStretch) -> Passage {
     if open.len() >= most && !open.contains_key(&wanted.id) {
         open.clear();
     }
-    let anew = || Reader::from(&wanted.folder, Position(wanted.from));
+    let anew = || TapeReader::from(&wanted.folder, Position(wanted.from));
     let reader = open.entry(wanted.id).or_insert_with(anew);
     if reader.position().0 != wanted.from {
         *reader = anew();
@@ -200,7 +200,7 @@ fn read(open: &mut Open, most: usize, wanted: &TapeStretch) -> Passage {
     passage
 }
 
-fn stretch(reader: &mut Reader, run: RunNumber, to: Position) -> Passage {
+fn stretch(reader: &mut TapeReader, run: RunNumber, to: Position) -> Passage {
     let (mut entries, mut bytes) = (Vec::new(), 0);
     let (more, problem) = loop {
         match reader.entry_before(to) {
@@ -222,7 +222,7 @@ fn stretch(reader: &mut Reader, run: RunNumber, to: Position) -> Passage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_shim::tape::{Limits, Tape};
+    use pinfold_shim::tape::{SegmentLimits, Tape};
     use pinfold_store::Ulid;
     use std::sync::mpsc;
 
@@ -232,7 +232,7 @@ mod tests {
     fn a_tape_is_read_in_stretches_and_the_bytes_of_other_runs_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tape");
-        let mut tape = Tape::open(&path, Limits::default()).unwrap();
+        let mut tape = Tape::open(&path, SegmentLimits::default()).unwrap();
         tape.append(Wall(1), RunNumber(1), Kind::Out(b"old")).unwrap();
         for _ in 0..10 {
             tape.append(Wall(2), RUN, Kind::Out(&[b'x'; 60_000])).unwrap();
@@ -255,14 +255,14 @@ mod tests {
         }
         tapes.forget(id);
         assert_eq!((all.len(), from), (12, tape.end().0));
-        assert_eq!((all[0].bytes.len(), all[1].bytes.len(), &all[11].what), (0, 60_000, &What::End));
+        assert_eq!((all[0].bytes.len(), all[1].bytes.len(), &all[11].what), (0, 60_000, &EntryKind::End));
     }
 
     #[test]
     fn what_is_behind_the_end_that_was_told_is_read_when_it_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tape");
-        let mut tape = Tape::open(&path, Limits::default()).unwrap();
+        let mut tape = Tape::open(&path, SegmentLimits::default()).unwrap();
         tape.append(Wall(1), RUN, Kind::Out(b"first")).unwrap();
         let told = tape.end().0;
         tape.append(Wall(1), RUN, Kind::Out(b"second")).unwrap();
@@ -290,7 +290,7 @@ mod tests {
     fn lines_just_written_are_read_at_once_and_each_of_them_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tape");
-        let limits = Limits { segment_bytes: 4096, ..Limits::default() };
+        let limits = SegmentLimits { segment_bytes: 4096, ..SegmentLimits::default() };
         let mut tape = Tape::open(&path, limits).unwrap();
         let (tapes, id) = (DiskTapes::default(), SessionId(Ulid::new(1, 1)));
         let (told, hears) = mpsc::channel();

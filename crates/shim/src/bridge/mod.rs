@@ -26,7 +26,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use web_socket::{Receiver, Sender};
+use web_socket::{FrameSender, Receiver};
 
 /// The word that makes a shim's program an agent with its bridge; the socket and the agent's words follow.
 pub const BRIDGE: &str = "--bridge";
@@ -131,7 +131,7 @@ fn lives(agent: Pid) -> bool {
 }
 
 /// Passes on what the shim says, until its end.
-fn say(sender: &Mutex<Sender>) -> io::Result<()> {
+fn say(sender: &Mutex<FrameSender>) -> io::Result<()> {
     let mut words = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut bytes = vec![0; PIECE];
     loop {
@@ -148,14 +148,14 @@ fn say(sender: &Mutex<Sender>) -> io::Result<()> {
 }
 
 /// Passes on what the agent says, until its end.
-fn hear(mut receiver: Receiver, sender: &Mutex<Sender>) -> io::Result<()> {
+fn hear(mut receiver: Receiver, sender: &Mutex<FrameSender>) -> io::Result<()> {
     let out: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
     let mut out = File::from(out);
     while receiver.pass_on(&mut out, |asked| locked(sender).pong(asked))? {}
     out.flush()
 }
 
-fn locked(sender: &Mutex<Sender>) -> std::sync::MutexGuard<'_, Sender> {
+fn locked(sender: &Mutex<FrameSender>) -> std::sync::MutexGuard<'_, FrameSender> {
     sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 

@@ -25,7 +25,7 @@ const LONGEST_HEAD: u64 = 16 << 10;
 pub(super) struct Receiver(BufReader<UnixStream>);
 
 /// The sending side.
-pub(super) struct Sender {
+pub(super) struct FrameSender {
     to: UnixStream,
     /// A line has begun and not ended.
     within: bool,
@@ -33,7 +33,7 @@ pub(super) struct Sender {
 
 /// Does the handshake. The key protects against servers that do not speak WebSocket; this one was started for
 /// it.
-pub(super) fn open(mut connection: UnixStream) -> io::Result<(Receiver, Sender)> {
+pub(super) fn open(mut connection: UnixStream) -> io::Result<(Receiver, FrameSender)> {
     connection.write_all(
         b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
           Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: cGluZm9sZCdzIGJyaWRnZQ==\r\n\r\n",
@@ -52,10 +52,10 @@ pub(super) fn open(mut connection: UnixStream) -> io::Result<(Receiver, Sender)>
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok((Receiver(from), Sender { to, within: false }))
+    Ok((Receiver(from), FrameSender { to, within: false }))
 }
 
-impl Sender {
+impl FrameSender {
     /// Sends a piece of a line; with its newline it is the last piece. Empty lines are skipped.
     pub(super) fn line(&mut self, piece: &[u8]) -> io::Result<()> {
         let (bytes, last) = match piece.strip_suffix(b"\n") {
@@ -174,9 +174,9 @@ mod tests {
     use super::*;
 
     /// Returns a sender and the socket that it sends to.
-    fn sender() -> (Sender, UnixStream) {
+    fn sender() -> (FrameSender, UnixStream) {
         let (to, other) = UnixStream::pair().unwrap();
-        (Sender { to, within: false }, other)
+        (FrameSender { to, within: false }, other)
     }
 
     fn heard(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {

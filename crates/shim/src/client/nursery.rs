@@ -1,6 +1,6 @@
 //! A process from which shims are forked: it pays the cost of exec and start-up once, for all shims.
 
-use super::spawn::{Link, Opening, SpawnError, command, hand_over};
+use super::spawn::{Opening, ShimConnection, SpawnError, command, hand_over};
 use crate::protocol::NURSERY;
 use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
@@ -26,7 +26,7 @@ pub struct Nursery {
 
 /// The process that was asked for a shim: if it does not answer, it is ended, and not its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked(u32);
+pub struct NurseryId(u32);
 
 #[derive(Debug)]
 struct Process {
@@ -50,24 +50,24 @@ impl Nursery {
         &self,
         opening: &Opening,
         guards: &[(&Folder, &Guard)],
-    ) -> Result<(Asked, Link), SpawnError> {
+    ) -> Result<(NurseryId, ShimConnection), SpawnError> {
         let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
         let asked = self.ask(&theirs.into())?;
         // A shim that is given nothing to keep leaves.
         hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
-        Ok((asked, Link::new(ours)))
+        Ok((asked, ShimConnection::new(ours)))
     }
 
     /// Makes the next shim come from a new process, because the one that was asked does not answer. The old
     /// one is ended with everything it was asked and has not done: the connection of such a shim ends.
-    pub fn renew(&self, asked: Asked) {
+    pub fn renew(&self, asked: NurseryId) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if process.as_ref().is_some_and(|known| known.asked() == asked) {
             *process = None;
         }
     }
 
-    fn ask(&self, theirs: &OwnedFd) -> Result<Asked, SpawnError> {
+    fn ask(&self, theirs: &OwnedFd) -> Result<NurseryId, SpawnError> {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*process {
             match socket::send_with(&known.socket, &[0], &[theirs.as_fd()]) {
@@ -93,8 +93,8 @@ impl Nursery {
 
 impl Process {
     /// It is our child until it is dropped, so no other process has its pid.
-    fn asked(&self) -> Asked {
-        Asked(self.child.id())
+    fn asked(&self) -> NurseryId {
+        NurseryId(self.child.id())
     }
 }
 

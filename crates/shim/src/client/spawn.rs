@@ -32,7 +32,7 @@
 use crate::crash;
 use crate::protocol::command::Command;
 use crate::protocol::frame::{Decoder, FrameError};
-use crate::protocol::keep::{Keep, Listens, Lock, Streams, Tie};
+use crate::protocol::keep::{Keep, LentLock, Listens, Streams, Tie};
 use crate::protocol::report::Report;
 use pinfold_core::ids::RunNumber;
 use pinfold_kernel::socket;
@@ -125,7 +125,7 @@ pub enum ReceiveError {
 ///
 /// # Errors
 /// The program cannot be started, or the locks cannot be sent; no shim is left behind then.
-pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, Link), SpawnError> {
+pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, ShimConnection), SpawnError> {
     let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
     let mut command = command(&opening.program, &opening.arguments, opening.crash_at.as_ref());
     command.arg(&opening.session).stdin(Stdio::from(OwnedFd::from(theirs)));
@@ -133,7 +133,7 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     let mut child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
     drop(command);
     match hand_over(&ours, opening, guards) {
-        Ok(()) => Ok((child, Link::new(ours))),
+        Ok(()) => Ok((child, ShimConnection::new(ours))),
         Err(error) => {
             // It has nothing to keep yet.
             let _ = child.kill();
@@ -204,11 +204,11 @@ pub(crate) fn hand_over(
 ///
 /// # Errors
 /// A lock cannot be described.
-pub fn lend<'a>(guards: &[(&Folder, &'a Guard)]) -> io::Result<(Vec<Lock>, Vec<BorrowedFd<'a>>)> {
+pub fn lend<'a>(guards: &[(&Folder, &'a Guard)]) -> io::Result<(Vec<LentLock>, Vec<BorrowedFd<'a>>)> {
     let (mut locks, mut descriptors) = (Vec::new(), Vec::new());
     for (folder, guard) in guards {
         let (description, lent) = guard.lend()?;
-        locks.push(Lock {
+        locks.push(LentLock {
             folder: folder.path().to_owned(),
             description: serde_json::to_vec(&description)?,
             descriptors: lent.len(),
@@ -233,13 +233,13 @@ fn send_all(stream: &UnixStream, mut bytes: &[u8], descriptors: &[BorrowedFd<'_>
 
 /// A connection to a shim. It blocks; a caller with its own loop takes it apart.
 #[derive(Debug)]
-pub struct Link {
+pub struct ShimConnection {
     stream: UnixStream,
     decoder: Decoder,
     ready: VecDeque<Report>,
 }
 
-impl Link {
+impl ShimConnection {
     pub(crate) fn new(stream: UnixStream) -> Self {
         Self { stream, decoder: Decoder::default(), ready: VecDeque::new() }
     }
@@ -308,7 +308,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for ShimConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }

@@ -5,7 +5,7 @@
 //! second delivery.
 
 use crate::protocol::frame::{Decoder, write};
-pub use crate::protocol::turn::{Done, Turn};
+pub use crate::protocol::turn::{DoneLine, Turn};
 use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -102,7 +102,7 @@ mod tests {
     use pinfold_core::ids::{MessageId, RunNumber};
 
     fn turn(attempt: u32, answer: Option<&[u8]>) -> Turn {
-        let done = answer.map(|answer| Done {
+        let done = answer.map(|answer| DoneLine {
             to: Position(900),
             answer: answer.to_vec(),
             whole: answer.len() < 9,

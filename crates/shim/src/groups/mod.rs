@@ -11,7 +11,7 @@ pub const PREFIX: &str = "pinfold-";
 
 /// What a run started from this process would be kept in, found out by making it and removing it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct GroupFolders {
     /// The folder in which a group that can be killed at a stroke is made.
     pub group: Option<PathBuf>,
     /// The folder in which a group that counts memory is made.
@@ -20,11 +20,11 @@ pub struct Kept {
 
 /// Tries what a run with a memory limit would get.
 #[must_use]
-pub fn probe() -> Kept {
+pub fn probe() -> GroupFolders {
     let name = PathBuf::from(format!("probe of {}", std::process::id()));
     let Some(group) = Group::make(&name, Contain::GroupAndMemory) else {
-        return Kept { group: None, memory: None };
+        return GroupFolders { group: None, memory: None };
     };
     let below = |folder: Option<&Path>| folder.and_then(Path::parent).map(Path::to_owned);
-    Kept { group: below(Some(group.path())), memory: below(group.memory()) }
+    GroupFolders { group: below(Some(group.path())), memory: below(group.memory()) }
 }

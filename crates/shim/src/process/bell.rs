@@ -3,7 +3,7 @@
 //! What it prints right after ringing belongs to the ring, such as a dialog being drawn. What it prints later
 //! shows that it goes on by itself, and then the ring no longer counts: better unknown than wrong.
 
-use crate::protocol::ring::Ring;
+use crate::protocol::ring::BellRing;
 use pinfold_core::time::Wall;
 use pinfold_terminal::Attention;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const NEWS: Duration = Duration::from_millis(250);
 /// The bell of a terminal.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
-    ring: Option<Ring>,
+    ring: Option<BellRing>,
     rang: Option<Instant>,
     typed: Option<Instant>,
     untold: bool,
@@ -44,7 +44,7 @@ impl Bell {
         let soon = self.ring.is_some() && since(self.rang).is_some_and(|long| long < NEWS);
         self.rang = Some(now);
         if !known && !soon {
-            self.ring = Some(Ring { at, text });
+            self.ring = Some(BellRing { at, text });
             self.untold = true;
         }
     }
@@ -65,7 +65,7 @@ impl Bell {
     }
 
     /// Returns the news to report, if there is any.
-    pub(super) fn news(&mut self) -> Option<Option<Ring>> {
+    pub(super) fn news(&mut self) -> Option<Option<BellRing>> {
         std::mem::take(&mut self.untold).then(|| self.ring.clone())
     }
 }
@@ -95,7 +95,7 @@ mod tests {
             self.bell.news().map(|news| news.map(|ring| ring.text))
         }
 
-        fn types(&mut self) -> Option<Option<Ring>> {
+        fn types(&mut self) -> Option<Option<BellRing>> {
             self.bell.typed(self.began + self.now);
             self.bell.news()
         }

@@ -29,7 +29,7 @@ pub(super) struct Child<'a> {
     pub(super) directory: Option<BorrowedFd<'a>>,
     /// Whether its standard streams are a terminal.
     pub(super) has_terminal: bool,
-    pub(super) gate: Gate,
+    pub(super) gate: ChildGate,
     pub(super) failure: OwnedFd,
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
@@ -37,7 +37,7 @@ pub(super) struct Child<'a> {
 }
 
 /// Where a child waits until its identity is recorded.
-pub(super) struct Gate {
+pub(super) struct ChildGate {
     /// The shim's end. The child closes its copy, or it would wait for itself.
     pub(super) opener: Option<OwnedFd>,
     pub(super) waits: OwnedFd,

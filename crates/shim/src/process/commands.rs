@@ -1,6 +1,6 @@
 //! The commands a daemon may send.
 
-use super::input::Input;
+use super::input::AgentInput;
 use super::run::Run;
 use super::shim::{Phase, Shim, pty_of};
 use super::start;
@@ -33,7 +33,7 @@ impl Shim {
             }
             Command::CloseInput { run } => {
                 if self.is_present(run) {
-                    self.with_input(Input::close);
+                    self.with_input(AgentInput::close);
                     self.with_words(|taping| taping.words.close());
                 }
             }
@@ -88,7 +88,7 @@ impl Shim {
         self.links.report(&answer);
     }
 
-    pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {
+    pub(super) fn with_input(&mut self, what: impl FnOnce(&mut AgentInput) -> Vec<Report>) {
         // Output before a message is taken does not belong to its turn, even if it was not read yet.
         self.catch_up();
         let Phase::Running(run) = &mut self.phase else { return };

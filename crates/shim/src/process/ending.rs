@@ -1,8 +1,8 @@
 //! The end of a run and of the shim: in order, and recorded before it is reported.
 
 use super::guests::see_off;
-use super::run::{Run, Stage};
-use super::shape::Shape;
+use super::run::{Run, RunStage};
+use super::shape::ChildShape;
 use super::shim::{Phase, Shim, hear, hear_end, mirror, wall};
 use super::start;
 use crate::crash;
@@ -69,8 +69,8 @@ impl Shim {
 
     fn exited(&self, run: &Run, tape: Option<TapeEnd>) -> Exited {
         let exit = match run.stage {
-            Stage::Ending(exit) => exit,
-            Stage::Starting(_) | Stage::Running => Exit::NeverStarted,
+            RunStage::Ending(exit) => exit,
+            RunStage::Starting(_) | RunStage::Running => Exit::NeverStarted,
         };
         Exited {
             run: run.number,
@@ -126,7 +126,7 @@ impl Shim {
     }
 
     /// Waits for the next command, or leaves.
-    pub(super) fn go_on(&mut self, next: Option<Shape>, group: Option<Group>) {
+    pub(super) fn go_on(&mut self, next: Option<ChildShape>, group: Option<Group>) {
         self.drop_closed();
         if self.last || !self.links.has_daemon() {
             // The session's next shim makes one with the same name.

@@ -18,13 +18,13 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// The latest guest of a run.
 #[derive(Debug)]
 pub(super) enum Visit {
-    Here(Box<Guest>),
+    Here(Box<LiveGuest>),
     Gone { number: u64, exit: Exit },
 }
 
 /// A guest, from the fork until its whole tree is gone.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct LiveGuest {
     pub(super) number: u64,
     /// The guest's parent, and the reaper of its tree.
     pub(super) usher: Forked,
@@ -51,14 +51,14 @@ impl Visit {
         }
     }
 
-    pub(super) fn here(&self) -> Option<&Guest> {
+    pub(super) fn here(&self) -> Option<&LiveGuest> {
         match self {
             Visit::Here(guest) => Some(guest),
             Visit::Gone { .. } => None,
         }
     }
 
-    pub(super) fn here_mut(&mut self) -> Option<&mut Guest> {
+    pub(super) fn here_mut(&mut self) -> Option<&mut LiveGuest> {
         match self {
             Visit::Here(guest) => Some(guest),
             Visit::Gone { .. } => None,
@@ -66,7 +66,7 @@ impl Visit {
     }
 }
 
-impl Guest {
+impl LiveGuest {
     /// Returns the pid of its usher.
     pub(super) fn usher_pid(&self) -> u32 {
         self.usher.pid.as_raw_nonzero().get().unsigned_abs()

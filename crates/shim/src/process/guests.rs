@@ -1,16 +1,16 @@
 //! Starts, shows and ends the guest of a run.
 
 use super::child::Child;
-use super::guest::{Guest, Visit};
-use super::link::Links;
+use super::daemons::Links;
+use super::gate::{ShimSide, end, open_gate, pipe};
+use super::guest::{LiveGuest, Visit};
 use super::output::Outputs;
 use super::run::Run;
-use super::shape::Shape;
+use super::shape::ChildShape;
 use super::shim::{Phase, Shim, mirror};
 use super::start::{check, refused};
 use super::usher;
 use super::viewer::Viewers;
-use super::waiting::{Ends, end, open_gate, pipe};
 use crate::crash;
 use crate::groups::group::Group;
 use crate::protocol::exited::StartFailure;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 impl Shim {
     /// Starts a guest, once for each number.
-    pub(super) fn start_guest(&mut self, guest: frame::Guest) {
+    pub(super) fn start_guest(&mut self, guest: frame::GuestStart) {
         let (run, number) = (guest.run, guest.number);
         let Phase::Running(present) = &self.phase else { return self.tell_of(run) };
         if present.number != run {
@@ -51,7 +51,7 @@ impl Shim {
         }
     }
 
-    fn try_guest(&mut self, guest: frame::Guest) -> Result<Guest, StartFailure> {
+    fn try_guest(&mut self, guest: frame::GuestStart) -> Result<LiveGuest, StartFailure> {
         let number = guest.number;
         let start = guest.order();
         check(&start, self.locked_directory())?;
@@ -63,8 +63,8 @@ impl Shim {
         Ok(guest)
     }
 
-    fn fork_guest(&self, run: &Run, number: u64, start: &Start) -> Result<Guest, Errno> {
-        let shape = Shape { terminal: start.terminal, stdin: Stdin::Pipe, contain: Contain::Reaper };
+    fn fork_guest(&self, run: &Run, number: u64, start: &Start) -> Result<LiveGuest, Errno> {
+        let shape = ChildShape { terminal: start.terminal, stdin: Stdin::Pipe, contain: Contain::Reaper };
         let (says, ushers) = pipe()?;
         let group = run.group.as_ref();
         let life = |child: &mut Child<'_>, outside: Option<&Group>| {
@@ -86,12 +86,12 @@ impl Shim {
             crash::point("guest.forked");
             open_gate(&gate, start, run.process.fence).map(|()| pid)
         });
-        let Ends { failure, stdout, pty, .. } = ends;
+        let ShimSide { failure, stdout, pty, .. } = ends;
         let (Ok(pid), Some(pty)) = (released, pty) else {
             end(&usher);
             return Err(released.err().unwrap_or(Errno::NOTTY));
         };
-        Ok(Guest {
+        Ok(LiveGuest {
             number,
             usher,
             pid,
@@ -174,7 +174,7 @@ impl Run {
 pub(super) fn see_off(run: &mut Run, viewers: &mut Viewers, links: &mut Links, buffer: &mut Vec<u8>) {
     let Some(Visit::Here(mut guest)) = run.visit.take() else { return };
     guest.confirm();
-    let Guest { output, pty, .. } = &mut *guest;
+    let LiveGuest { output, pty, .. } = &mut *guest;
     output.drain(buffer, &mut |_, bytes| mirror(pty, viewers, bytes));
     viewers.end(Some(pty));
     let (number, exit, why) = (guest.number, guest.exit(), guest.failure);

@@ -1,10 +1,10 @@
 //! Locks that a shim takes during a run and keeps until its end: those of vendor sessions that became known
 //! in it.
 
-use super::opening::OpenError;
+use super::opening::ShimOpenError;
 use super::shim::{Phase, Shim};
 use crate::crash;
-use crate::protocol::keep::Lock;
+use crate::protocol::keep::LentLock;
 use crate::protocol::report::Report;
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Guard, Record, Request};
@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 
 impl Shim {
     /// Takes locks whose descriptors came along, and reports which of them are held now.
-    pub(super) fn hold(&mut self, run: RunNumber, locks: &[Lock]) {
+    pub(super) fn hold(&mut self, run: RunNumber, locks: &[LentLock]) {
         let came: Vec<_> = locks.iter().map(|lock| (lock, self.descriptors_of(lock))).collect();
         if !self.is_present(run) {
             // Their descriptors are closed; the sender still has its own.
@@ -32,7 +32,7 @@ impl Shim {
         crash::point("hold.acked");
     }
 
-    fn descriptors_of(&mut self, lock: &Lock) -> Vec<OwnedFd> {
+    fn descriptors_of(&mut self, lock: &LentLock) -> Vec<OwnedFd> {
         let daemon = self.links.daemon.as_mut();
         daemon.map_or_else(Vec::new, |daemon| daemon.take_descriptors(lock.descriptors))
     }
@@ -64,7 +64,7 @@ fn request(record: &Record) -> Request {
     }
 }
 
-fn take(lock: &Lock, own: Vec<OwnedFd>, request: &Request) -> Result<Guard, OpenError> {
+fn take(lock: &LentLock, own: Vec<OwnedFd>, request: &Request) -> Result<Guard, ShimOpenError> {
     let folder = Folder::open(&lock.folder)?;
     let mut guard = Guard::adopt(&folder, serde_json::from_slice(&lock.description)?, own)?;
     guard.new_fence(request).map_err(|trouble| trouble.source)?;

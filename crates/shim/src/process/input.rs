@@ -14,7 +14,7 @@ const REMEMBERED: usize = 64;
 
 /// The standard input of one run.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct AgentInput {
     run: RunNumber,
     pipe: Option<OwnedFd>,
     queue: VecDeque<Waiting>,
@@ -31,7 +31,7 @@ struct Waiting {
 
 type Delivery = (MessageId, u32);
 
-impl Input {
+impl AgentInput {
     pub(super) fn new(run: RunNumber, pipe: Option<OwnedFd>) -> Self {
         Self { run, pipe, queue: VecDeque::new(), taken: VecDeque::new(), closing: false }
     }

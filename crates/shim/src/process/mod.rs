@@ -6,16 +6,19 @@
 mod bell;
 mod child;
 mod commands;
+mod daemons;
 mod ending;
+mod frame_socket;
+mod gate;
 mod guest;
 mod guests;
 mod hold;
 mod input;
-mod link;
 mod notify;
 mod nursery;
 mod opening;
 mod output;
+mod process_title;
 mod pty;
 mod raw;
 mod reaping;
@@ -27,15 +30,12 @@ mod spare;
 mod start;
 mod survivors;
 mod taped;
+mod taped_input;
 mod taping;
-mod title;
 mod tree;
 mod turns;
 mod usher;
 mod viewer;
-mod waiting;
-mod wire;
-mod words;
 
 pub(crate) use survivors::survivor;
 
@@ -55,12 +55,12 @@ pub fn main() -> ExitCode {
     }
     // The room for names follows it. A session may have this name too.
     if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::protocol::NURSERY) {
-        return nursery::serve(title::Title::from_word_on(crate::protocol::NURSERY));
+        return nursery::serve(process_title::Title::from_word_on(crate::protocol::NURSERY));
     }
     life(None)
 }
 
-fn life(title: Option<&title::Title>) -> ExitCode {
+fn life(title: Option<&process_title::Title>) -> ExitCode {
     match opening::open(title) {
         Ok(shim) => shim.live(),
         Err(error) => {

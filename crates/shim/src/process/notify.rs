@@ -1,7 +1,7 @@
 //! The notify socket: what an agent says about itself, in systemd's words and one of ours.
 
 use super::run::Run;
-use super::sender::{self, Standing};
+use super::sender::{self, SenderStanding};
 use crate::protocol::notice::Notice;
 use crate::protocol::report::Report;
 use pinfold_core::exit::Said;
@@ -141,22 +141,22 @@ impl Notify {
     fn receive(&mut self, run: Option<&Run>) -> Result<(), Errno> {
         let mut bytes = [0; LONGEST];
         let (length, sender) = pinfold_kernel::sender::receive(self.socket.as_fd(), &mut bytes)?;
-        let standing = sender.map_or(Standing::Stranger, |sender| sender::judge(&sender, run));
-        self.refused = if standing == Standing::Stranger { self.refused + 1 } else { 0 };
+        let standing = sender.map_or(SenderStanding::Stranger, |sender| sender::judge(&sender, run));
+        self.refused = if standing == SenderStanding::Stranger { self.refused + 1 } else { 0 };
         self.hear(&bytes[..length], standing);
         Ok(())
     }
 
     /// An unproven sender may report a status, but nothing that decides about the run.
-    fn hear(&mut self, message: &[u8], standing: Standing) {
-        if standing == Standing::Stranger {
+    fn hear(&mut self, message: &[u8], standing: SenderStanding) {
+        if standing == SenderStanding::Stranger {
             return;
         }
         for line in String::from_utf8_lossy(message).lines() {
             match line.split_once('=') {
                 Some(("READY", "1")) => (self.words.ready, self.untold.ready) = (true, true),
                 Some(("STATUS", text)) => self.status(text),
-                Some((name, value)) if standing == Standing::Member => self.decide(name, value),
+                Some((name, value)) if standing == SenderStanding::Member => self.decide(name, value),
                 Some(_) | None => {}
             }
         }

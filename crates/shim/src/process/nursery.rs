@@ -1,8 +1,8 @@
 //! The process from which shims are forked, one for each socket that it is sent.
 
 use super::life;
+use super::process_title::Title;
 use super::raw;
-use super::title::Title;
 use pinfold_kernel::signals;
 use pinfold_kernel::socket;
 use rustix::io::Errno;

@@ -1,9 +1,9 @@
 //! Becomes a shim: alone in its session, reaper of its tree, holding the locks and listening.
 
-use super::link::{Link, Links, Origin};
+use super::daemons::{DaemonLink, Links, Origin};
 use super::notify::Notify;
+use super::process_title::Title;
 use super::shim::{Phase, Shim};
-use super::title::Title;
 use super::viewer::Viewers;
 use crate::crash;
 use crate::files::log::Log;
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 /// Why a shim could not begin.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OpenError {
+pub(super) enum ShimOpenError {
     #[error("nobody said what to keep")]
     Nobody,
     #[error("what to keep was not understood")]
@@ -42,7 +42,7 @@ pub(super) enum OpenError {
 }
 
 /// Opens the shim; `title` is the part of the command line that a forked shim may write its name to.
-pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
+pub(super) fn open(title: Option<&Title>) -> Result<Shim, ShimOpenError> {
     pinfold_kernel::allocator::return_long_buffers();
     own::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
@@ -62,7 +62,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     let records = Records::open(&keep.records)?;
     let log = Log::open(&keep.log, LogLimits::default());
     rustix::io::ioctl_fionbio(&first, true)?;
-    let mut links = Links::new(Link::new(first, decoder, Origin::Parent));
+    let mut links = Links::new(DaemonLink::new(first, decoder, Origin::Parent));
     if keep.listens == Listens::AtOnce {
         links.listen(&keep)?;
     }
@@ -90,7 +90,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
 }
 
 /// Tells the process that started us what was wrong; nothing else will be said.
-pub(super) fn say_why(error: &OpenError) {
+pub(super) fn say_why(error: &ShimOpenError) {
     let (mut errno, mut text) = (None, error.to_string());
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
@@ -132,7 +132,7 @@ fn receive(
     first: &OwnedFd,
     decoder: &mut Decoder,
     descriptors: &mut Vec<OwnedFd>,
-) -> Result<Keep, OpenError> {
+) -> Result<Keep, ShimOpenError> {
     let mut bytes = [0; 4096];
     loop {
         while let Some(frame) = decoder.frame()? {
@@ -141,7 +141,7 @@ fn receive(
             }
         }
         match socket::receive_with(first, &mut bytes, descriptors) {
-            Ok(0) | Err(Errno::NOTSOCK) => return Err(OpenError::Nobody),
+            Ok(0) | Err(Errno::NOTSOCK) => return Err(ShimOpenError::Nobody),
             Ok(count) => decoder.feed(&bytes[..count]),
             Err(errno) => return Err(errno.into()),
         }
@@ -152,17 +152,17 @@ fn receive(
 fn given_streams(
     keep: &Keep,
     descriptors: impl Iterator<Item = OwnedFd>,
-) -> Result<Option<[OwnedFd; 3]>, OpenError> {
+) -> Result<Option<[OwnedFd; 3]>, ShimOpenError> {
     match keep.streams {
         Streams::Kept => Ok(None),
         Streams::Given => {
             let came: Vec<OwnedFd> = descriptors.collect();
-            came.try_into().map(Some).map_err(|_| OpenError::Streams)
+            came.try_into().map(Some).map_err(|_| ShimOpenError::Streams)
         }
     }
 }
 
-fn adopt(keep: &Keep, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Vec<Guard>, OpenError> {
+fn adopt(keep: &Keep, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Vec<Guard>, ShimOpenError> {
     let mut folders: Vec<(PathBuf, Folder)> = Vec::new();
     let mut guards = Vec::with_capacity(keep.locks.len());
     for lock in &keep.locks {

@@ -1,10 +1,10 @@
 //! One run: an agent with its tree, from the fork until the tree is empty.
 
 use super::guest::Visit;
-use super::input::Input;
+use super::input::AgentInput;
 use super::output::Outputs;
 use super::pty::Pty;
-use super::shape::Shape;
+use super::shape::ChildShape;
 use super::taping::Taping;
 use super::tree::Met;
 use super::turns::Turns;
@@ -41,10 +41,10 @@ pub(super) struct Run {
     pub(super) process: Process,
     pub(super) pid: Pid,
     pub(super) pidfd: OwnedFd,
-    pub(super) stage: Stage,
+    pub(super) stage: RunStage,
     pub(super) failure: Option<StartFailure>,
     pub(super) outputs: Outputs,
-    pub(super) input: Input,
+    pub(super) input: AgentInput,
     pub(super) pty: Option<Box<Pty>>,
     pub(super) turns: Turns,
     /// How it uses the tape, if it has one; then there is no input and no turn here.
@@ -73,12 +73,12 @@ pub(super) struct Run {
     /// Whether the daemon was told that it runs.
     pub(super) announced: bool,
     /// The shape of the run that is to follow at once, if any.
-    pub(super) next: Option<Shape>,
+    pub(super) next: Option<ChildShape>,
 }
 
 /// How far a run has come.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum RunStage {
     /// The child has not become the agent yet; the pipe closes when it has, and carries the reason if it
     /// cannot.
     Starting(OwnedFd),
@@ -97,7 +97,7 @@ pub(super) struct Stopping {
 
 /// Whether anything lives below the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tree {
+pub(super) enum TreeState {
     Empty,
     Populated,
 }
@@ -125,7 +125,7 @@ impl Run {
 
     /// Returns whether it was asked to end, or has ended and its tree follows.
     pub(super) fn is_being_ended(&self) -> bool {
-        self.stopping.is_some() || matches!(self.stage, Stage::Ending(_))
+        self.stopping.is_some() || matches!(self.stage, RunStage::Ending(_))
     }
 
     /// Sends a signal to the agent itself.
@@ -136,14 +136,15 @@ impl Run {
     /// Kills the whole tree when its time is up, again and again until nothing is left.
     pub(super) fn force(&mut self, now: Instant) {
         let time_up = match (&self.stage, self.stopping) {
-            (Stage::Ending(_), _) => true,
-            (Stage::Starting(_) | Stage::Running, Some(stopping)) => now >= stopping.until,
-            (Stage::Starting(_) | Stage::Running, None) => false,
+            (RunStage::Ending(_), _) => true,
+            (RunStage::Starting(_) | RunStage::Running, Some(stopping)) => now >= stopping.until,
+            (RunStage::Starting(_) | RunStage::Running, None) => false,
         };
         if !time_up || self.again.is_some_and(|(at, _)| now < at) {
             return;
         }
-        if let (Stage::Starting(_) | Stage::Running, Some(stopping)) = (&self.stage, &mut self.stopping) {
+        if let (RunStage::Starting(_) | RunStage::Running, Some(stopping)) = (&self.stage, &mut self.stopping)
+        {
             stopping.forced = true;
         }
         if let Some(group) = &self.group {
@@ -177,8 +178,8 @@ impl Run {
             left = tree::kill_children(met);
         }
         match self.reap() {
-            Tree::Empty => Met::Known,
-            Tree::Populated => left,
+            TreeState::Empty => Met::Known,
+            TreeState::Populated => left,
         }
     }
 
@@ -214,26 +215,26 @@ impl Run {
         }
         match (&self.stage, self.stopping, self.again) {
             (_, _, Some((at, _))) => Some(at),
-            (Stage::Starting(_) | Stage::Running, Some(stopping), None) => Some(stopping.until),
+            (RunStage::Starting(_) | RunStage::Running, Some(stopping), None) => Some(stopping.until),
             (_, _, None) => None,
         }
     }
 
     /// Reaps ended processes, and records how the agent ended. There may be more: a tree can fork as fast as
     /// it is reaped.
-    pub(super) fn reap(&mut self) -> Tree {
+    pub(super) fn reap(&mut self) -> TreeState {
         self.unreaped = false;
         for _ in 0..REAPED {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.pid => self.ended(status),
                 Ok(Some((pid, _))) => self.note_usher(pid),
                 Err(Errno::INTR) => {}
-                Ok(None) => return Tree::Populated,
-                Err(_) => return Tree::Empty,
+                Ok(None) => return TreeState::Populated,
+                Err(_) => return TreeState::Empty,
             }
         }
         self.unreaped = true;
-        Tree::Populated
+        TreeState::Populated
     }
 
     /// If the guest's usher was reaped, nothing of the guest is left.
@@ -246,21 +247,21 @@ impl Run {
 
     /// Checks whether the child has become the agent.
     pub(super) fn confirm(&mut self) {
-        let Stage::Starting(pipe) = &self.stage else { return };
+        let RunStage::Starting(pipe) = &self.stage else { return };
         let mut saying = [0; child::SAYING];
         match rustix::io::read(pipe, &mut saying) {
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Ok(0) | Err(_) => self.stage = Stage::Running,
+            Ok(0) | Err(_) => self.stage = RunStage::Running,
             Ok(length) => {
                 self.failure = Some(child::failure(&saying[..length]));
-                self.stage = Stage::Running;
+                self.stage = RunStage::Running;
             }
         }
     }
 
     /// Returns whether exec succeeded and that was not reported yet.
     pub(super) fn is_news(&self) -> bool {
-        let known = !matches!(self.stage, Stage::Starting(_));
+        let known = !matches!(self.stage, RunStage::Starting(_));
         known && self.failure.is_none() && !self.announced
     }
 
@@ -271,7 +272,7 @@ impl Run {
         self.lived = self.began.elapsed();
         self.again = None;
         self.just_ended = true;
-        self.stage = Stage::Ending(exit);
+        self.stage = RunStage::Ending(exit);
     }
 }
 

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// What a sender is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum SenderStanding {
     /// A process of the tree.
     Member,
     /// An ended process of which only the user is known.
@@ -23,17 +23,17 @@ pub(super) enum Standing {
 }
 
 /// Judges a sender; `run` is the current one.
-pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> Standing {
+pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> SenderStanding {
     let Some(pid) = sender.pid.filter(|_| sender.user == rustix::process::geteuid().as_raw()) else {
-        return Standing::Stranger;
+        return SenderStanding::Stranger;
     };
     let (below, exists) = (is_below(pid, std::process::id()), tree::exists(pid));
     // Checked last: the pid was its own when /proc was read.
     let reaped = sender.pidfd.as_ref().map_or(!exists, |pidfd| pidfd::is_reaped(pidfd.as_fd()));
     match (reaped, below) {
-        (false, true) if is_guests(pid, run) => Standing::Stranger,
-        (false, true) => Standing::Member,
-        (false, false) => Standing::Stranger,
+        (false, true) if is_guests(pid, run) => SenderStanding::Stranger,
+        (false, true) => SenderStanding::Member,
+        (false, false) => SenderStanding::Stranger,
         (true, _) => judge_reaped(pid, sender.pidfd.as_ref(), run),
     }
 }
@@ -44,19 +44,19 @@ fn is_guests(pid: u32, run: Option<&Run>) -> bool {
     guest.is_some_and(|guest| is_below(pid, guest.usher_pid()))
 }
 
-fn judge_reaped(pid: u32, pidfd: Option<&OwnedFd>, run: Option<&Run>) -> Standing {
-    let Some(run) = run else { return Standing::Unproved };
+fn judge_reaped(pid: u32, pidfd: Option<&OwnedFd>, run: Option<&Run>) -> SenderStanding {
+    let Some(run) = run else { return SenderStanding::Unproved };
     let Some(pidfd) = pidfd else {
         // The pid cannot be reused in the moment between its end and this.
         let said_last = run.just_ended && run.process.pid == pid;
-        return if said_last { Standing::Member } else { Standing::Unproved };
+        return if said_last { SenderStanding::Member } else { SenderStanding::Unproved };
     };
     if pidfd::inode(pidfd).is_some() && pidfd::inode(pidfd) == pidfd::inode(&run.pidfd) {
-        return Standing::Member;
+        return SenderStanding::Member;
     }
     match (pidfd::last_group(pidfd.as_fd()), &run.group) {
-        (Some(group), Some(own)) if own.has(group) => Standing::Member,
-        (Some(_), Some(_)) => Standing::Stranger,
-        (None, _) | (_, None) => Standing::Unproved,
+        (Some(group), Some(own)) if own.has(group) => SenderStanding::Member,
+        (Some(_), Some(_)) => SenderStanding::Stranger,
+        (None, _) | (_, None) => SenderStanding::Unproved,
     }
 }

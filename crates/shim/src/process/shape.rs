@@ -5,13 +5,13 @@ use pinfold_terminal::Size;
 
 /// What a child has to be forked with; it is told everything else at its gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct ChildShape {
     pub(super) terminal: Option<Size>,
     pub(super) stdin: Stdin,
     pub(super) contain: Contain,
 }
 
-impl Shape {
+impl ChildShape {
     pub(super) fn of(start: &Start) -> Self {
         Self { terminal: start.terminal, stdin: start.stdin, contain: start.contain }
     }

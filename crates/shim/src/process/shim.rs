@@ -1,20 +1,20 @@
 //! The shim's loop: takes what came, then does what is due. It waits only for the kernel.
 
+use super::daemons::{DaemonLink, Links};
+use super::gate::Spare;
 use super::guest::Visit;
-use super::input::Input;
-use super::link::{Link, Links};
+use super::input::AgentInput;
 use super::notify::Notify;
 use super::pty::Pty;
 use super::raw;
-use super::run::{Run, Stage, Tree, reap_strays};
-use super::turns::{Heard, Turns};
+use super::run::{Run, RunStage, TreeState, reap_strays};
+use super::turns::{MarkedLine, Turns};
 use super::viewer::{self, Newcomer, Viewers};
-use super::waiting::Spare;
 use crate::crash;
 use crate::files::log::{Log, Stream};
 use crate::files::record::Records;
 use crate::files::tape::Tape;
-use crate::files::turn::Done;
+use crate::files::turn::DoneLine;
 use crate::protocol::frame::VERSION;
 use crate::protocol::keep::{Keep, Tie};
 use crate::protocol::report::Report;
@@ -149,7 +149,7 @@ impl Shim {
         }
         all.push((Waker::Signals, self.signals.as_fd(), PollFlags::IN));
         if let Phase::Running(run) = &self.phase {
-            if let (Stage::Starting(pipe), None) = (&run.stage, run.undisturbed) {
+            if let (RunStage::Starting(pipe), None) = (&run.stage, run.undisturbed) {
                 all.push((Waker::Confirmation, pipe.as_fd(), PollFlags::IN));
             }
             let outputs = run.outputs.open().filter(|_| self.reads(run));
@@ -201,7 +201,7 @@ impl Shim {
             Waker::Signals => self.take_signals(),
             Waker::Confirmation => self.announce(),
             Waker::Output(number) => self.read_output(number),
-            Waker::Input => self.with_input(Input::write),
+            Waker::Input => self.with_input(AgentInput::write),
             Waker::Words => self.with_words(|taping| taping.words.write()),
             Waker::Keys => {
                 if let Some(pty) = pty_of(&mut self.phase) {
@@ -288,13 +288,13 @@ impl Shim {
 
     /// Obeys the commands received so far.
     fn obey(&mut self) {
-        while let Some(command) = self.links.daemon.as_mut().and_then(Link::command) {
+        while let Some(command) = self.links.daemon.as_mut().and_then(DaemonLink::command) {
             self.command(command);
         }
         if let Some(daemon) = &mut self.links.daemon {
             daemon.drop_descriptors();
         }
-        if self.links.daemon.as_ref().is_some_and(Link::is_closed) {
+        if self.links.daemon.as_ref().is_some_and(DaemonLink::is_closed) {
             self.links.daemon = None;
         }
     }
@@ -389,7 +389,7 @@ impl Shim {
                 run.undisturbed = run.undisturbed.filter(|until| now < *until);
                 let tree = run.reap();
                 self.notify.last_words(run);
-                if tree == Tree::Populated {
+                if tree == TreeState::Populated {
                     run.force(now);
                     self.notify.last_words(run);
                     let number = run.number;
@@ -397,7 +397,7 @@ impl Shim {
                         self.links.report(&Report::Survivors { run: number, left: left.clone() });
                     }
                 }
-                let ended = tree == Tree::Empty && matches!(run.stage, Stage::Ending(_));
+                let ended = tree == TreeState::Empty && matches!(run.stage, RunStage::Ending(_));
                 self.announce();
                 self.tell();
                 self.tend_guest(now);
@@ -422,7 +422,7 @@ impl Shim {
     }
 
     pub(super) fn drop_closed(&mut self) {
-        if self.links.daemon.as_ref().is_some_and(Link::is_closed) {
+        if self.links.daemon.as_ref().is_some_and(DaemonLink::is_closed) {
             self.links.daemon = None;
         }
     }
@@ -504,10 +504,12 @@ pub(super) fn hear_end(log: &Log, links: &mut Links, turns: &mut Turns, run: Run
     }
 }
 
-fn tell_heard(log: &Log, links: &mut Links, turns: &mut Turns, run: RunNumber, heard: Heard) {
+fn tell_heard(log: &Log, links: &mut Links, turns: &mut Turns, run: RunNumber, heard: MarkedLine) {
     let report = match heard {
-        Heard::Answer { answer, whole, named } => turns.done(Done { to: log.end(), answer, whole, named }),
-        Heard::Stray { named } => turns.stray(run, named),
+        MarkedLine::Answer { answer, whole, named } => {
+            turns.done(DoneLine { to: log.end(), answer, whole, named })
+        }
+        MarkedLine::Stray { named } => turns.stray(run, named),
     };
     if let Some(report) = report {
         links.report(&report);

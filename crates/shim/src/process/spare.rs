@@ -1,10 +1,10 @@
 //! Forks children that wait at their gates, for an order that has come or may come soon.
 
-use super::child::{Child, Gate};
+use super::child::{Child, ChildGate};
+use super::gate::{AgentSide, ShimSide, Spare, WaitingChild, await_child, end, given, pipe, pipes, terminal};
 use super::raw::{self, Forked};
-use super::shape::Shape;
+use super::shape::ChildShape;
 use super::shim::Shim;
-use super::waiting::{Ends, Spare, Streams, Waiting, await_child, end, given, pipe, pipes, terminal};
 use crate::crash;
 use crate::groups::group::Group;
 use pinfold_lock::process;
@@ -17,7 +17,7 @@ const SPARE: Duration = Duration::from_millis(250);
 
 impl Shim {
     /// Forks a successor that waits for the order to start.
-    pub(super) fn prepare(&mut self, shape: Shape, group: Option<Group>) {
+    pub(super) fn prepare(&mut self, shape: ChildShape, group: Option<Group>) {
         // Without a successor the start forks its own child, and reports what was wrong.
         let waiting = self.fork_in(shape, group).ok();
         self.spare = waiting.map(|waiting| Spare { waiting, until: Instant::now() + SPARE });
@@ -25,7 +25,7 @@ impl Shim {
     }
 
     /// Returns the waiting successor, if it has this shape.
-    pub(super) fn take_spare(&mut self, shape: Shape) -> Option<Waiting> {
+    pub(super) fn take_spare(&mut self, shape: ChildShape) -> Option<WaitingChild> {
         let Spare { waiting, .. } = self.spare.take()?;
         if waiting.shape == shape {
             return Some(waiting);
@@ -42,12 +42,12 @@ impl Shim {
     }
 
     /// Forks a child that waits at its gate, in a group of its own.
-    pub(super) fn fork(&self, shape: Shape) -> Result<Waiting, Errno> {
+    pub(super) fn fork(&self, shape: ChildShape) -> Result<WaitingChild, Errno> {
         self.fork_in(shape, None)
     }
 
     /// Forks a child that waits at its gate, in the empty group of the last run if there is one.
-    fn fork_in(&self, shape: Shape, empty: Option<Group>) -> Result<Waiting, Errno> {
+    fn fork_in(&self, shape: ChildShape, empty: Option<Group>) -> Result<WaitingChild, Errno> {
         let group = empty.or_else(|| Group::make(&self.keep.listen, shape.contain));
         let agent = |child: &mut Child<'_>, _: Option<&Group>| child.live();
         let (forked, gate, ends) = self.fork_into(shape, group.as_ref(), &agent)?;
@@ -59,16 +59,16 @@ impl Shim {
         if let Some(group) = &group {
             group.count_memory_of(pid);
         }
-        Ok(Waiting { forked, agent, ends, group, gate, shape })
+        Ok(WaitingChild { forked, agent, ends, group, gate, shape })
     }
 
     /// Forks a child that runs `life`, which is given the group that it was not forked into.
     pub(super) fn fork_into(
         &self,
-        shape: Shape,
+        shape: ChildShape,
         group: Option<&Group>,
         life: &dyn Fn(&mut Child<'_>, Option<&Group>) -> i32,
-    ) -> Result<(Forked, OwnedFd, Ends), Errno> {
+    ) -> Result<(Forked, OwnedFd, ShimSide), Errno> {
         let into_group =
             |child: &mut Child<'_>| raw::fork(group.map(Group::folder), &mut || life(child, None));
         match self.fork_by(shape, into_group) {
@@ -87,9 +87,9 @@ impl Shim {
 
     fn fork_by(
         &self,
-        shape: Shape,
+        shape: ChildShape,
         fork: impl FnOnce(&mut Child<'_>) -> Result<Forked, Errno>,
-    ) -> Result<(Forked, OwnedFd, Ends), Errno> {
+    ) -> Result<(Forked, OwnedFd, ShimSide), Errno> {
         let (mut child, ends) = self.child(shape)?;
         let forked = fork(&mut child)?;
         let gate = child.gate.opener.take();
@@ -102,7 +102,7 @@ impl Shim {
         Ok((forked, gate.ok_or(Errno::BADF)?, ends))
     }
 
-    fn child(&self, shape: Shape) -> Result<(Child<'_>, Ends), Errno> {
+    fn child(&self, shape: ChildShape) -> Result<(Child<'_>, ShimSide), Errno> {
         let (waits, opener) = pipe()?;
         let (failure_end, failure) = pipe()?;
         let (streams, ends) = match (shape.terminal, &self.streams) {
@@ -110,7 +110,7 @@ impl Shim {
             (None, Some(streams)) => given(streams, failure_end)?,
             (None, None) => pipes(shape.stdin, failure_end)?,
         };
-        let Streams { stdin, stdout, stderr } = streams;
+        let AgentSide { stdin, stdout, stderr } = streams;
         let child = Child {
             session: &self.keep.session,
             notify: Some(self.notify.name()),
@@ -119,7 +119,7 @@ impl Shim {
             shim: rustix::process::getpid(),
             directory: self.locked_directory(),
             has_terminal: shape.terminal.is_some(),
-            gate: Gate { opener: Some(opener), waits },
+            gate: ChildGate { opener: Some(opener), waits },
             failure,
             stdin,
             stdout,

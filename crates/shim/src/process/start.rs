@@ -1,12 +1,12 @@
 //! Starts an agent: takes a waiting child, records its identity under a new fence, and lets it go.
 
-use super::input::Input;
+use super::gate::WaitingChild;
+use super::input::AgentInput;
 use super::output::Outputs;
-use super::run::{Run, Stage};
-use super::shape::Shape;
+use super::run::{Run, RunStage};
+use super::shape::ChildShape;
 use super::shim::{Phase, Shim};
 use super::turns::Turns;
-use super::waiting::Waiting;
 use crate::crash;
 use crate::protocol::exited::{Exited, StartFailure};
 use crate::protocol::report::Report;
@@ -71,7 +71,7 @@ impl Shim {
         self.notify.begin();
         self.log.limit(start.log);
         let unheard = self.ready_tape(start).map_err(refused)?;
-        let shape = Shape::of(start);
+        let shape = ChildShape::of(start);
         if start.terminal.is_some() {
             self.links.listen(&self.keep).map_err(refused)?;
         }
@@ -88,7 +88,7 @@ impl Shim {
     }
 
     /// Records the child's identity, and lets it become the agent.
-    fn release_child(&mut self, start: &Start, name: &RunName, waiting: Waiting) -> Result<Run, Errno> {
+    fn release_child(&mut self, start: &Start, name: &RunName, waiting: WaitingChild) -> Result<Run, Errno> {
         let fence = self.write_down(start, name, &waiting);
         let fence = match fence.and_then(|fence| waiting.open_gate(start, fence).map(|()| fence)) {
             Ok(fence) => fence,
@@ -99,16 +99,16 @@ impl Shim {
         };
         crash::point("start.released");
         self.links.joins = start.joins;
-        let Waiting { forked, agent, ends, group, .. } = waiting;
+        let WaitingChild { forked, agent, ends, group, .. } = waiting;
         Ok(Run {
             number: start.run,
             process: Process { pid: agent.pid, fence },
             pid: forked.pid,
             pidfd: forked.pidfd,
-            stage: Stage::Starting(ends.failure),
+            stage: RunStage::Starting(ends.failure),
             failure: None,
             outputs: Outputs::new(ends.stdout, ends.stderr),
-            input: Input::new(start.run, ends.stdin),
+            input: AgentInput::new(start.run, ends.stdin),
             pty: ends.pty,
             turns: Turns::new(&self.keep.records, start.says_done),
             taping: None,
@@ -128,7 +128,7 @@ impl Shim {
             unreaped: false,
             just_ended: false,
             announced: false,
-            next: Shape::behind(start),
+            next: ChildShape::behind(start),
         })
     }
 
@@ -137,7 +137,7 @@ impl Shim {
     }
 
     /// Writes into every lock for which process it is held now; returns the fence of the session's own.
-    fn write_down(&mut self, start: &Start, run: &RunName, waiting: &Waiting) -> Result<u64, Errno> {
+    fn write_down(&mut self, start: &Start, run: &RunName, waiting: &WaitingChild) -> Result<u64, Errno> {
         let words = start.arguments.iter().map(|word| word.to_string_lossy());
         let request = Request {
             session: Some(self.keep.session.clone()),

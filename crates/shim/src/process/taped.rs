@@ -4,7 +4,7 @@ use super::run::Run;
 use super::shim::{Phase, Shim, wall};
 use super::taping::{Due, Taping};
 use crate::files::log::Position;
-use crate::files::tape::{Limits, Tape};
+use crate::files::tape::{SegmentLimits, Tape};
 use crate::protocol::report::Report;
 use crate::protocol::say::{Say, SayNumber, SayRefused};
 use crate::protocol::start::Start;
@@ -20,7 +20,7 @@ impl Shim {
         let Some(limits) = start.tape.filter(|_| plain) else { return Ok(None) };
         let kept_bytes = start.log.file_bytes.saturating_mul(start.log.files.into());
         let tape = self.open_tape()?;
-        tape.limit(Limits { kept_bytes, ..Limits::default() });
+        tape.limit(SegmentLimits { kept_bytes, ..SegmentLimits::default() });
         tape.go_on_from(limits.floor)?;
         Ok(Some(limits.unheard))
     }
@@ -29,7 +29,7 @@ impl Shim {
         let folder = self.keep.tape.as_ref().ok_or(Errno::INVAL)?;
         let open = match self.tape.take() {
             Some(open) => open,
-            None => Box::new(Tape::open(folder, Limits::default())?),
+            None => Box::new(Tape::open(folder, SegmentLimits::default())?),
         };
         Ok(self.tape.insert(open))
     }

@@ -1,10 +1,10 @@
 //! How a run uses the tape: its output is written there before more is read, and the agent waits if it cannot
 //! be.
 
-use super::words::Words;
+use super::taped_input::TapedInput;
 use crate::crash;
 use crate::files::log::Stream;
-use crate::files::tape::{MOST_OUTPUT, Tape, What};
+use crate::files::tape::{MOST_OUTPUT, Tape, TapeContent};
 use crate::protocol::say::{Say, SayRefused};
 use crate::protocol::tape::{Flow, TapeEnd, TapeStanding};
 use pinfold_core::ids::RunNumber;
@@ -26,7 +26,7 @@ pub(super) struct Taping {
     run: RunNumber,
     /// How many bytes may be on the tape unheard.
     bound: u64,
-    pub(super) words: Words,
+    pub(super) words: TapedInput,
     broken: Option<Broken>,
     /// The flow as last reported to the daemon.
     told: Flow,
@@ -55,7 +55,7 @@ pub(super) enum Due {
 
 impl Taping {
     pub(super) fn new(run: RunNumber, bound: u64, pipe: Option<OwnedFd>) -> Self {
-        Self { run, bound, words: Words::new(pipe), broken: None, told: Flow::Flows }
+        Self { run, bound, words: TapedInput::new(pipe), broken: None, told: Flow::Flows }
     }
 
     /// Returns whether more output is read now.
@@ -85,8 +85,8 @@ impl Taping {
             return Err(Errno::DQUOT);
         }
         let what = match stream {
-            Stream::Out => What::Out(part),
-            Stream::Error => What::Error(part),
+            Stream::Out => TapeContent::Out(part),
+            Stream::Error => TapeContent::Error(part),
             Stream::Lost => return Ok(()),
         };
         tape.append(at, self.run, what)?;
@@ -126,7 +126,7 @@ impl Taping {
             // Earlier output is not on the tape yet.
             return Err(broken(*errno));
         }
-        let what = What::Said { number: say.number, label: say.label.as_str(), bytes: &say.bytes };
+        let what = TapeContent::Said { number: say.number, label: say.label.as_str(), bytes: &say.bytes };
         tape.append(at, self.run, what).map_err(broken)?;
         crash::point("say.taped");
         self.words.take(say);
@@ -152,7 +152,7 @@ impl Taping {
     pub(super) fn end(&mut self, tape: &mut Tape, at: Wall) -> TapeEnd {
         self.words.shut();
         // If it cannot be written now, it is missing on the tape, which then does not claim to be whole.
-        let _ = tape.append(at, self.run, What::End);
+        let _ = tape.append(at, self.run, TapeContent::End);
         TapeEnd { end: tape.end(), said: self.words.up_to() }
     }
 

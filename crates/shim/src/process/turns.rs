@@ -5,7 +5,7 @@
 
 use crate::crash;
 use crate::files::log::{Position, Stream};
-use crate::files::turn::{Done, LONGEST_ANSWER, Turn};
+use crate::files::turn::{DoneLine, LONGEST_ANSWER, Turn};
 use crate::protocol::report::Report;
 use pinfold_core::ids::{MessageId, RunNumber};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ enum Line {
 
 /// What a line with the mark means.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum MarkedLine {
     /// The current turn is over, unless the line names another message.
     Answer { answer: Vec<u8>, whole: bool, named: Option<MessageId> },
     /// Nothing, because no turn is under way.
@@ -87,7 +87,7 @@ impl Turns {
     }
 
     /// Reads output up to the end of the first line with the mark; returns where that is, and what it means.
-    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Option<(usize, Heard)> {
+    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Option<(usize, MarkedLine)> {
         match stream {
             Stream::Out => {}
             Stream::Error | Stream::Lost => return None,
@@ -101,7 +101,7 @@ impl Turns {
     }
 
     /// Ends the output, and with it the last line.
-    pub(super) fn hear_end(&mut self) -> Option<Heard> {
+    pub(super) fn hear_end(&mut self) -> Option<MarkedLine> {
         let Line::Marked(text, whole) = std::mem::replace(&mut self.line, Line::Begins(0)) else {
             return None;
         };
@@ -109,19 +109,21 @@ impl Turns {
     }
 
     /// Judges the rest of a line with the mark.
-    fn judge(&self, text: Vec<u8>, whole: bool) -> Heard {
+    fn judge(&self, text: Vec<u8>, whole: bool) -> MarkedLine {
         let first = first_id(&text);
         match (self.awaited(), first) {
-            (None, first) => Heard::Stray { named: first.map(|(named, _)| named) },
+            (None, first) => MarkedLine::Stray { named: first.map(|(named, _)| named) },
             (Some(message), Some((named, end))) if named == message => {
-                Heard::Answer { answer: text[end..].to_vec(), whole, named: None }
+                MarkedLine::Answer { answer: text[end..].to_vec(), whole, named: None }
             }
-            (Some(_), first) => Heard::Answer { answer: text, whole, named: first.map(|(named, _)| named) },
+            (Some(_), first) => {
+                MarkedLine::Answer { answer: text, whole, named: first.map(|(named, _)| named) }
+            }
         }
     }
 
     /// Records the end of the current turn; returns what to report.
-    pub(super) fn done(&mut self, done: Done) -> Option<Report> {
+    pub(super) fn done(&mut self, done: DoneLine) -> Option<Report> {
         let turn = self.latest.as_mut()?;
         // A line that may be about another message does not end the wait for this one.
         if done.named.is_none() {
@@ -251,9 +253,9 @@ mod tests {
     }
 
     /// Ends the turn with what was heard, if it was an answer.
-    fn end_turn(turns: &mut Turns, heard: Heard) -> Option<String> {
-        let Heard::Answer { answer, whole, named } = heard else { return None };
-        turns.done(Done { to: Position(0), answer: answer.clone(), whole, named });
+    fn end_turn(turns: &mut Turns, heard: MarkedLine) -> Option<String> {
+        let MarkedLine::Answer { answer, whole, named } = heard else { return None };
+        turns.done(DoneLine { to: Position(0), answer: answer.clone(), whole, named });
         let named = named.map(|named| format!("{named:?}")).unwrap_or_default();
         Some(named + &String::from_utf8_lossy(&answer))
     }
@@ -301,7 +303,7 @@ mod tests {
         let long = vec![b'a'; LONGEST_ANSWER + 1];
         assert!(turns.hear(Stream::Out, &long).is_none());
         let (end, heard) = turns.hear(Stream::Out, b"b\nrest").unwrap();
-        let Heard::Answer { answer, whole, named: None } = heard else { panic!("{heard:?}") };
+        let MarkedLine::Answer { answer, whole, named: None } = heard else { panic!("{heard:?}") };
         assert_eq!((end, answer.len(), whole), (2, LONGEST_ANSWER, false));
     }
 
@@ -375,10 +377,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut turns = turns(&folder);
         let (_, early) = turns.hear(Stream::Out, b"PINFOLD_DONE early\n").unwrap();
-        assert_eq!(early, Heard::Stray { named: None });
+        assert_eq!(early, MarkedLine::Stray { named: None });
         let named = format!("PINFOLD_DONE {OTHER}\n");
         let (_, early) = turns.hear(Stream::Out, named.as_bytes()).unwrap();
-        assert_eq!(early, Heard::Stray { named: Some(MessageId(6)) });
+        assert_eq!(early, MarkedLine::Stray { named: Some(MessageId(6)) });
         let told = (0..100).filter(|_| turns.stray(RUN, None).is_some()).count();
         assert_eq!(told, usize::from(MOST_STRAYS));
         let mut silent = Turns::new(&folder.path().join("exits"), false);

@@ -1,8 +1,8 @@
 //! The clients attached to the terminal. None of them ever makes the agent, the shim or another client wait.
 
+use super::frame_socket::FrameSocket;
 use super::pty::Pty;
-use super::wire::Wire;
-use crate::protocol::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
+use crate::protocol::attach::{Join, Keyboard, Seat, Shown, ViewerInput, encode_output};
 use crate::protocol::frame::Decoder;
 use pinfold_terminal::Size;
 use rustix::event::{PollFd, PollFlags};
@@ -25,7 +25,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Viewer {
-    wire: Wire,
+    wire: FrameSocket,
     pid: u32,
     size: Size,
     seat: Seat,
@@ -55,7 +55,7 @@ impl Viewers {
     /// Takes a client that has joined.
     pub(super) fn join(&mut self, (socket, decoder, join, pid): Newcomer, mut pty: Option<&mut Pty>) {
         let Join { size, seat, .. } = join;
-        let wire = Wire::new(socket, decoder);
+        let wire = FrameSocket::new(socket, decoder);
         self.all.push(Viewer { wire, pid, size, seat, behind: true, painted: None });
         let index = self.all.len() - 1;
         if self.typist.is_none() || seat == Seat::Takes {
@@ -145,14 +145,14 @@ impl Viewers {
             let Some(viewer) = self.all.get_mut(index) else { return };
             match viewer.word() {
                 None => return,
-                Some(Said::Typed(keys)) => {
+                Some(ViewerInput::Typed(keys)) => {
                     let may = self.typist == Some(index) || viewer.seat == Seat::Shares;
                     if let Some(pty) = pty.as_deref_mut().filter(|_| may) {
                         pty.type_keys(&keys);
                         pty.bell.typed(Instant::now());
                     }
                 }
-                Some(Said::Resized(size)) => {
+                Some(ViewerInput::Resized(size)) => {
                     viewer.size = size;
                     viewer.behind = true;
                     if self.typist == Some(index) {
@@ -160,7 +160,7 @@ impl Viewers {
                     }
                 }
                 // It has joined already.
-                Some(Said::Join(_)) => {}
+                Some(ViewerInput::Join(_)) => {}
             }
         }
     }
@@ -221,10 +221,10 @@ impl Viewer {
         self.wire.send();
     }
 
-    fn word(&mut self) -> Option<Said> {
+    fn word(&mut self) -> Option<ViewerInput> {
         loop {
             let decoded = match self.wire.decoder.frame() {
-                Ok(Some(frame)) => Said::decode(&frame),
+                Ok(Some(frame)) => ViewerInput::decode(&frame),
                 Ok(None) => return None,
                 Err(error) => Err(error),
             };

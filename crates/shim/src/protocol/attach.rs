@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What an attached client says.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ViewerInput {
     /// The first word: show the terminal from now on.
     Join(Join),
     /// Typed keys.
@@ -76,7 +76,7 @@ mod kind {
     pub(super) const ENDED: u8 = 162;
 }
 
-impl Said {
+impl ViewerInput {
     /// Appends it as one frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -167,7 +167,7 @@ impl Seat {
     }
 }
 
-/// Connects to the shim that listens at `path`, to say [`Said::Join`] and read frames with a [`Decoder`].
+/// Connects to the shim that listens at `path`, to say [`ViewerInput::Join`] and read frames with a [`Decoder`].
 ///
 /// # Errors
 /// No shim listens there, or another user's process does, which is [`io::ErrorKind::PermissionDenied`].
@@ -175,7 +175,7 @@ pub fn connect(path: &Path) -> io::Result<(UnixStream, Decoder)> {
     Ok((UnixStream::from(socket::connect(path)?), Decoder::default()))
 }
 
-impl fmt::Debug for Said {
+impl fmt::Debug for ViewerInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Join(join) => join.fmt(f),

@@ -1,8 +1,8 @@
 //! What a daemon tells a shim.
 
 use crate::protocol::frame::{Frame, FrameError, write};
-use crate::protocol::guest::Guest;
-use crate::protocol::keep::{Keep, Lock};
+use crate::protocol::guest::GuestStart;
+use crate::protocol::keep::{Keep, LentLock};
 use crate::protocol::output::Position;
 use crate::protocol::say::Say;
 use crate::protocol::start::{Start, duration, millis};
@@ -76,15 +76,15 @@ pub enum Command {
         /// The position up to which it was heard.
         to: Position,
     },
-    /// Hold more locks until the run ends. Their descriptors come along: [`crate::client::Link::hold`].
+    /// Hold more locks until the run ends. Their descriptors come along: [`crate::client::ShimConnection::hold`].
     Hold {
         /// The run for which they are held.
         run: RunNumber,
         /// The locks, in the order of their descriptors.
-        locks: Vec<Lock>,
+        locks: Vec<LentLock>,
     },
     /// Start a second process in a run, with its own terminal.
-    Guest(Box<Guest>),
+    Guest(Box<GuestStart>),
     /// End the guest of a run.
     GuestStop {
         /// The guest's run.
@@ -141,7 +141,7 @@ impl Command {
             Self::Say(say) => write(out, kind::SAY, |f| say.write(f)),
             Self::Heard { run, to } => write(out, kind::HEARD, |f| _ = f.number(1, run.0).number(2, to.0)),
             Self::Hold { run, locks } => write(out, kind::HOLD, |f| {
-                Lock::write_all(locks, f.number(1, run.0));
+                LentLock::write_all(locks, f.number(1, run.0));
             }),
             Self::Guest(guest) => write(out, kind::GUEST, |f| guest.write(f)),
             Self::GuestStop { run, guest, grace } => write(out, kind::GUEST_STOP, |f| {
@@ -178,8 +178,8 @@ impl Command {
             kind::LISTEN => Self::Listen,
             kind::SAY => Self::Say(Box::new(Say::read(fields)?)),
             kind::HEARD => Self::Heard { run: run(1)?, to: Position(fields.number(2)?) },
-            kind::HOLD => Self::Hold { run: run(1)?, locks: Lock::read_all(fields)? },
-            kind::GUEST => Self::Guest(Box::new(Guest::read(fields)?)),
+            kind::HOLD => Self::Hold { run: run(1)?, locks: LentLock::read_all(fields)? },
+            kind::GUEST => Self::Guest(Box::new(GuestStart::read(fields)?)),
             kind::GUEST_STOP => {
                 Self::GuestStop { run: run(1)?, guest: fields.number(2)?, grace: duration(fields, 3)? }
             }

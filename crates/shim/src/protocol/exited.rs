@@ -1,6 +1,6 @@
 //! The end of a run, as it is recorded and reported: one encoding for both disk and wire.
 
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::output::Position;
 use crate::protocol::start::{duration, millis};
 use crate::protocol::tape::TapeEnd;
@@ -68,7 +68,7 @@ pub enum StartFailure {
 }
 
 impl StartFailure {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         match self {
             Self::ProgramMissing => fields.number(1, 1),
             Self::NotExecutable { errno } => fields.number(1, 2).number(2, errno.unsigned_abs().into()),
@@ -99,7 +99,7 @@ impl StartFailure {
 }
 
 impl Exited {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.run.0);
         let (how, number) = exit_codes(self.ended.exit);
         fields.number(2, how).number(3, number);

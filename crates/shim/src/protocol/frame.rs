@@ -209,27 +209,27 @@ fn split(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 
 /// Writes the fields of one frame, or of a group inside one.
 #[derive(Debug)]
-pub(crate) struct Writer<'a> {
+pub(crate) struct FieldWriter<'a> {
     out: &'a mut Vec<u8>,
 }
 
 /// Appends one frame to `out`.
-pub(crate) fn write(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Writer<'_>)) {
+pub(crate) fn write(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut FieldWriter<'_>)) {
     let at = out.len();
     out.extend_from_slice(&[0; LENGTH]);
     out.extend_from_slice(&[VERSION, kind]);
-    fields(&mut Writer { out });
+    fields(&mut FieldWriter { out });
     let length = u32::try_from(out.len() - at - LENGTH).unwrap_or(u32::MAX);
     debug_assert!((HEAD..=LONGEST).contains(&(length as usize)), "callers bound what they send");
     out[at..at + LENGTH].copy_from_slice(&length.to_le_bytes());
 }
 
 /// Appends fields without a frame around them.
-pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl FnOnce(&mut Writer<'_>)) {
-    fields(&mut Writer { out });
+pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl FnOnce(&mut FieldWriter<'_>)) {
+    fields(&mut FieldWriter { out });
 }
 
-impl Writer<'_> {
+impl FieldWriter<'_> {
     pub(crate) fn bytes(&mut self, tag: u8, bytes: &[u8]) -> &mut Self {
         self.out.push(tag);
         let mut length = bytes.len();
@@ -257,9 +257,9 @@ impl Writer<'_> {
         if set { self.number(tag, 1) } else { self }
     }
 
-    pub(crate) fn group(&mut self, tag: u8, fields: impl FnOnce(&mut Writer<'_>)) -> &mut Self {
+    pub(crate) fn group(&mut self, tag: u8, fields: impl FnOnce(&mut FieldWriter<'_>)) -> &mut Self {
         let mut inside = Vec::new();
-        fields(&mut Writer { out: &mut inside });
+        fields(&mut FieldWriter { out: &mut inside });
         self.bytes(tag, &inside)
     }
 }

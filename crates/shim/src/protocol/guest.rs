@@ -1,10 +1,10 @@
 //! A guest: a second process in a run, with its own terminal and its own end.
 
 use crate::protocol::exited::{StartFailure, exit, exit_codes};
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::keep::path;
 use crate::protocol::start::{
-    Directory, Joins, Rights, Start, directory, size, texts, write_program, write_size,
+    Directory, JoinRights, Rights, Start, directory, size, texts, write_program, write_size,
 };
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// How to start a guest.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Guest {
+pub struct GuestStart {
     /// The run that it belongs to.
     pub run: RunNumber,
     /// Its number in the run.
@@ -30,7 +30,7 @@ pub struct Guest {
     /// The size of its terminal.
     pub terminal: Size,
     /// Who besides people may join its terminal.
-    pub joins: Joins,
+    pub joins: JoinRights,
     /// The run's name, as `PINFOLD_RUN`.
     pub run_id: String,
     /// The daemon's API socket, as `PINFOLD_SOCKET`.
@@ -39,15 +39,15 @@ pub struct Guest {
     pub rights: Rights,
 }
 
-impl fmt::Debug for Guest {
+impl fmt::Debug for GuestStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The environment may contain secrets: not even its names are printed here.
         f.debug_struct("Guest").field("run", &self.run).field("number", &self.number).finish_non_exhaustive()
     }
 }
 
-impl Guest {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+impl GuestStart {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.run.0).number(2, self.number);
         write_program(fields, &self.arguments, &self.environment, &self.directory);
         write_size(fields, self.terminal);
@@ -69,7 +69,7 @@ impl Guest {
             environment: texts(fields, 4),
             directory: directory(fields),
             terminal: size(fields, 20, 21)?.unwrap_or_default(),
-            joins: Joins::read(fields)?,
+            joins: JoinRights::read(fields)?,
             run_id: fields
                 .find(40)
                 .map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned()),
@@ -120,7 +120,7 @@ pub enum Presence {
 }
 
 impl GuestStanding {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.guest);
         match self.presence {
             Presence::Here(pid) => _ = fields.number(2, pid.into()),
@@ -166,7 +166,7 @@ pub enum GuestReport {
 }
 
 impl GuestReport {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         match self {
             Self::Started { run, guest, pid } => {
                 fields.number(1, run.0).number(2, guest).number(3, pid.into());

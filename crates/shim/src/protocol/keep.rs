@@ -1,6 +1,6 @@
 //! What a new shim keeps; said once, with the descriptors of the locks.
 
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Keep {
     /// The log; older parts of it get `.1`, `.2` ... appended.
     pub log: PathBuf,
     /// The locks; the first is the session's own.
-    pub locks: Vec<Lock>,
+    pub locks: Vec<LentLock>,
     /// Whether its runs outlive the process that started it.
     pub tie: Tie,
     /// Where its agents' standard streams come from.
@@ -63,7 +63,7 @@ pub enum Tie {
 
 /// One lock that is handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lock {
+pub struct LentLock {
     /// The lock's folder.
     pub folder: PathBuf,
     /// The description from [`pinfold_lock::Guard::lend`], as JSON.
@@ -73,12 +73,12 @@ pub struct Lock {
 }
 
 impl Keep {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.bytes(1, self.session.as_bytes());
         fields.bytes(2, self.listen.as_os_str().as_bytes());
         fields.bytes(3, self.records.as_os_str().as_bytes());
         fields.bytes(4, self.log.as_os_str().as_bytes());
-        Lock::write_all(&self.locks, fields);
+        LentLock::write_all(&self.locks, fields);
         fields.flag(6, self.tie == Tie::ToParent);
         if self.streams == Streams::Given {
             fields.flag(7, true);
@@ -100,7 +100,7 @@ impl Keep {
             listen: path(fields.bytes(2)?),
             records: path(fields.bytes(3)?),
             log: path(fields.bytes(4)?),
-            locks: Lock::read_all(fields)?,
+            locks: LentLock::read_all(fields)?,
             tie: if fields.flag(6)? { Tie::ToParent } else { Tie::Free },
             streams: if fields.flag(7)? { Streams::Given } else { Streams::Kept },
             scratch: fields.find(8).map(path),
@@ -110,11 +110,11 @@ impl Keep {
     }
 }
 
-impl Lock {
+impl LentLock {
     /// The tag of a lock, in every frame that hands locks over.
     const TAG: u8 = 5;
 
-    pub(crate) fn write_all(locks: &[Self], fields: &mut Writer<'_>) {
+    pub(crate) fn write_all(locks: &[Self], fields: &mut FieldWriter<'_>) {
         for lock in locks {
             fields.group(Self::TAG, |f| {
                 f.bytes(1, lock.folder.as_os_str().as_bytes()).bytes(2, &lock.description);
@@ -127,7 +127,7 @@ impl Lock {
         let mut locks = Vec::new();
         for bytes in fields.all(Self::TAG) {
             let lock = fields.inside(bytes)?;
-            locks.push(Lock {
+            locks.push(LentLock {
                 folder: path(lock.bytes(1)?),
                 description: lock.bytes(2)?.to_vec(),
                 descriptors: lock.small(3)? as usize,

@@ -1,7 +1,7 @@
 //! What an agent says through its notify socket.
 
 use crate::protocol::exited::{said, said_code};
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use pinfold_core::exit::Said;
 
 /// What an agent can say through its notify socket. Repetitions may be merged.
@@ -20,7 +20,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         match self {
             Notice::Ready => fields.number(2, 1),
             Notice::Watchdog => fields.number(2, 2),

@@ -5,7 +5,7 @@ use crate::protocol::frame::{Fields, Frame, FrameError, write};
 use crate::protocol::guest::GuestReport;
 use crate::protocol::notice::Notice;
 use crate::protocol::output::{Position, Stream};
-use crate::protocol::ring::Ring;
+use crate::protocol::ring::BellRing;
 use crate::protocol::tape::TapeReport;
 use crate::protocol::turn::Turn;
 use crate::protocol::welcome::{Welcome, process};
@@ -127,7 +127,7 @@ pub enum Report {
         /// The agent's run.
         run: RunNumber,
         /// How it asked; `None` if a person typed since, or the agent printed on.
-        ring: Option<Ring>,
+        ring: Option<BellRing>,
     },
 }
 
@@ -274,7 +274,7 @@ impl Report {
             Self::Held { run, resources } => encode_held(out, *run, resources),
             Self::Guest(report) => write(out, kind::of_guest(report), |f| report.write(f)),
             Self::Rang { run, ring } => {
-                write(out, kind::RANG, |f| Ring::write(ring.as_ref(), f.number(1, run.0)));
+                write(out, kind::RANG, |f| BellRing::write(ring.as_ref(), f.number(1, run.0)));
             }
         }
     }
@@ -329,7 +329,7 @@ impl Report {
             kind::HELD => Self::Held { run: run()?, resources: held(fields) },
             kind::GUEST_STARTED => Self::Guest(GuestReport::started(fields)?),
             kind::GUEST_ENDED => Self::Guest(GuestReport::ended(fields)?),
-            kind::RANG => Self::Rang { run: run()?, ring: Ring::read(fields)? },
+            kind::RANG => Self::Rang { run: run()?, ring: BellRing::read(fields)? },
             _ => return Ok(None),
         }))
     }

@@ -1,6 +1,6 @@
 //! What is said to an agent, by number: nothing is written unless the number follows the last one.
 
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::output::Position;
 use pinfold_core::ids::RunNumber;
 use std::fmt;
@@ -73,7 +73,7 @@ impl fmt::Debug for Say {
 }
 
 impl Say {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.run.0).number(2, self.number.0).bytes(3, self.label.0.as_bytes());
         fields.bytes(4, &self.bytes);
         if let Some(heard) = self.heard {
@@ -116,7 +116,7 @@ pub enum SayRefused {
 }
 
 impl SayRefused {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         match self {
             Self::TooMuchWaits => fields.number(3, 1),
             Self::Closed => fields.number(3, 2),

@@ -1,6 +1,6 @@
 //! How to start an agent.
 
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::keep::path;
 use crate::protocol::output::Position;
 use pinfold_core::ids::RunNumber;
@@ -50,7 +50,7 @@ pub struct Start {
     /// Whether the agent prints a line when a turn is over; such lines before its first turn are noticed too.
     pub says_done: bool,
     /// Who besides people may join its terminal.
-    pub joins: Joins,
+    pub joins: JoinRights,
     /// Writes its output and what is said to it to the tape; otherwise its output goes to the log. A run with
     /// a terminal, or with the caller's streams, has no tape.
     pub tape: Option<TapeLimits>,
@@ -67,7 +67,7 @@ pub struct TapeLimits {
 
 /// Who besides people may join a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Joins {
+pub struct JoinRights {
     /// Confined clients may join.
     pub confined: bool,
     /// Clients that are part of a run may join.
@@ -149,7 +149,7 @@ impl Default for Start {
             terminal: None,
             repeats: false,
             says_done: false,
-            joins: Joins::default(),
+            joins: JoinRights::default(),
             tape: None,
         }
     }
@@ -163,7 +163,7 @@ impl fmt::Debug for Start {
 }
 
 impl Start {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.run.0).bytes(2, self.run_id.as_bytes());
         write_program(fields, &self.arguments, &self.environment, &self.directory);
         fields.flag(6, self.stdin == Stdin::Null);
@@ -222,13 +222,13 @@ impl Start {
             tape: TapeLimits::read(fields)?,
             repeats: fields.flag(22)?,
             says_done: fields.flag(23)?,
-            joins: Joins::read(fields)?,
+            joins: JoinRights::read(fields)?,
         })
     }
 }
 
 impl Rights {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         if let Some((soft, hard)) = self.open_files {
             fields.number(12, soft).number(13, hard);
         }
@@ -255,8 +255,8 @@ impl TapeLimits {
     }
 }
 
-impl Joins {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+impl JoinRights {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         fields.flag(24, self.confined).flag(25, self.runs);
     }
 
@@ -267,7 +267,7 @@ impl Joins {
 
 /// Writes what a process is made of, with the same tags wherever one is started.
 pub(crate) fn write_program(
-    fields: &mut Writer<'_>,
+    fields: &mut FieldWriter<'_>,
     arguments: &[OsString],
     environment: &[OsString],
     directory: &Directory,
@@ -283,7 +283,7 @@ pub(crate) fn write_program(
     }
 }
 
-pub(crate) fn write_size(fields: &mut Writer<'_>, size: Size) {
+pub(crate) fn write_size(fields: &mut FieldWriter<'_>, size: Size) {
     fields.number(20, size.rows().into()).number(21, size.columns().into());
 }
 

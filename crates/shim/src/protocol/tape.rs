@@ -1,6 +1,6 @@
 //! What a shim reports of the tape: how far it has grown, what was said, and whether output flows.
 
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::output::Position;
 use crate::protocol::say::{SayNumber, SayRefused};
 use pinfold_core::ids::RunNumber;
@@ -115,7 +115,7 @@ impl Can {
         bits.into_iter().filter(|(can, _)| *can).map(|(_, bit)| bit).sum()
     }
 
-    pub(crate) fn write(self, fields: &mut Writer<'_>, tag: u8) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>, tag: u8) {
         if self != Self::default() {
             fields.number(tag, self.bits());
         }
@@ -129,7 +129,7 @@ impl Can {
 }
 
 impl Flow {
-    fn write(self, fields: &mut Writer<'_>, [state, why]: [u8; 2]) {
+    fn write(self, fields: &mut FieldWriter<'_>, [state, why]: [u8; 2]) {
         match self {
             Self::Flows => fields.number(state, 0),
             Self::Full => fields.number(state, 1),
@@ -148,7 +148,7 @@ impl Flow {
 }
 
 impl SaidUpTo {
-    fn write(self, fields: &mut Writer<'_>, [said, written]: [u8; 2]) {
+    fn write(self, fields: &mut FieldWriter<'_>, [said, written]: [u8; 2]) {
         fields.number(said, self.said.0).number(written, self.written.0);
     }
 
@@ -158,7 +158,7 @@ impl SaidUpTo {
 }
 
 impl TapeStanding {
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.run.0).number(2, self.first.0).number(3, self.end.0).number(4, self.heard.0);
         self.said.write(fields, [5, 6]);
         self.flow.write(fields, [7, 8]);
@@ -177,7 +177,7 @@ impl TapeStanding {
 }
 
 impl TapeEnd {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         fields.number(13, self.end.0);
         self.said.write(fields, [14, 15]);
     }
@@ -189,7 +189,7 @@ impl TapeEnd {
 }
 
 impl TapeReport {
-    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(self, fields: &mut FieldWriter<'_>) {
         match self {
             Self::Grown { run, end } => _ = fields.number(1, run.0).number(2, end.0),
             Self::Said { run, said } => said.write(fields.number(1, run.0), [2, 3]),

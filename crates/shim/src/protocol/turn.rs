@@ -1,6 +1,6 @@
 //! A turn as a shim saw it: one encoding for both disk and wire.
 
-use super::frame::{Fields, FrameError, Writer};
+use super::frame::{FieldWriter, Fields, FrameError};
 use super::output::Position;
 use pinfold_core::ids::{MessageId, RunNumber};
 
@@ -16,12 +16,12 @@ pub struct Turn {
     /// The log's position when the agent had taken the message.
     pub from: Position,
     /// Its end, if it has come.
-    pub done: Option<Done>,
+    pub done: Option<DoneLine>,
 }
 
 /// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+pub struct DoneLine {
     /// The log's position after the turn's last line.
     pub to: Position,
     /// The rest of that line.
@@ -41,7 +41,7 @@ impl Turn {
         (self.run, self.message, self.attempt) == (run, message, attempt)
     }
 
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+    pub(crate) fn write(&self, fields: &mut FieldWriter<'_>) {
         fields.number(1, self.run.0).wide(2, self.message.0).number(3, self.attempt.into());
         fields.number(4, self.from.0);
         if let Some(done) = &self.done {
@@ -58,7 +58,7 @@ impl Turn {
             Some(to) => {
                 let (answer, whole) = (fields.bytes(6)?.to_vec(), !fields.flag(7)?);
                 let named = fields.find(8).map(|_| fields.wide(8)).transpose()?.map(MessageId);
-                Some(Done { to: Position(to), answer, whole, named })
+                Some(DoneLine { to: Position(to), answer, whole, named })
             }
         };
         Ok(Self {

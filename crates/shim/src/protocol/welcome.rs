@@ -1,7 +1,7 @@
 //! The state of a shim, as it tells every new daemon.
 
 use crate::protocol::exited::{Exited, wall};
-use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::guest::GuestStanding;
 use crate::protocol::output::Position;
 use crate::protocol::tape::{Can, TapeStanding};
@@ -54,7 +54,7 @@ pub enum Keeping {
 }
 
 impl Welcome {
-    pub(crate) fn write(&self, f: &mut Writer<'_>) {
+    pub(crate) fn write(&self, f: &mut FieldWriter<'_>) {
         f.number(1, self.version.into()).number(2, self.shim.into()).number(3, self.generation);
         match self.keeping {
             Keeping::Standing => {}

@@ -4,12 +4,12 @@
 use crate::world::{Ends, PATIENCE, World, kill, lives, read, shell, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
-use pinfold_shim::client::{Link, spawn};
+use pinfold_shim::client::{ShimConnection, spawn};
 use pinfold_shim::{Command, Report, Start, crash};
 use std::time::{Duration, Instant};
 
 /// Returns everything a shim says until it is gone; an agent is killed as soon as it is started.
-fn listen(link: &mut Link) -> Vec<Report> {
+fn listen(link: &mut ShimConnection) -> Vec<Report> {
     let until = Instant::now() + PATIENCE;
     let mut said = Vec::new();
     loop {

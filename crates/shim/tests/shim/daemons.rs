@@ -173,11 +173,12 @@ fn whoever_does_not_say_hello_is_not_listened_to() {
     daemon.start(command(1, &["cat"]));
     daemon.started();
     let listen = world.opening("api").listen;
-    let mut rude = pinfold_shim::client::Link::connect(&listen).unwrap();
+    let mut rude = pinfold_shim::client::ShimConnection::connect(&listen).unwrap();
     rude.send(&Command::Stop { run: RunNumber(1), grace: Duration::ZERO }).unwrap();
     assert!(matches!(rude.receive(Some(Instant::now() + PATIENCE)), Ok(None)));
     // Many silent connections crowd out no daemon.
-    let silent: Vec<_> = (0..30).map(|_| pinfold_shim::client::Link::connect(&listen).unwrap()).collect();
+    let silent: Vec<_> =
+        (0..30).map(|_| pinfold_shim::client::ShimConnection::connect(&listen).unwrap()).collect();
     let mut link = world.connect("api", 2);
     assert!(matches!(welcome(&mut link).keeping, Keeping::Running { .. }));
     drop(silent);
@@ -216,7 +217,7 @@ fn a_shim_listens_at_a_path_of_any_length_in_a_socket_of_its_users_own() {
     let _daemon = Daemon { child, link, welcome: seen, passed: Vec::new() };
     let mode = std::fs::metadata(&opening.listen).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
-    let mut later = pinfold_shim::client::Link::connect(&opening.listen).unwrap();
+    let mut later = pinfold_shim::client::ShimConnection::connect(&opening.listen).unwrap();
     later.send(&Command::Hello { generation: 2 }).unwrap();
     welcome(&mut later);
 }

@@ -6,10 +6,10 @@ use crate::world::{
 };
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
-use pinfold_shim::attach::{Join, Keyboard, Said, Seat, Shown, connect};
+use pinfold_shim::attach::{Join, Keyboard, Seat, Shown, ViewerInput, connect};
 use pinfold_shim::{
-    Command, Decoder, Directory, Guest, GuestReport, GuestStanding, Joins, Presence, Report, Rights, Size,
-    Start, StartFailure,
+    Command, Decoder, Directory, GuestReport, GuestStanding, GuestStart, JoinRights, Presence, Report,
+    Rights, Size, Start, StartFailure,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,15 +20,15 @@ const RUN: RunNumber = RunNumber(1);
 const AGENT: &str = "(setsid sleep 1000 & echo $! >{dir}/orphan); \
                      n=0; while read -r line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
-pub(crate) fn guest(number: u64, script: &str) -> Guest {
-    Guest {
+pub(crate) fn guest(number: u64, script: &str) -> GuestStart {
+    GuestStart {
         run: RUN,
         number,
         arguments: ["/bin/sh", "-c", script].map(Into::into).to_vec(),
         environment: vec!["PATH=/usr/local/bin:/usr/bin:/bin".into(), "GIVEN=guest".into()],
         directory: Directory::Path("/usr".into()),
         terminal: Size::new(24, 80),
-        joins: Joins::default(),
+        joins: JoinRights::default(),
         run_id: "the-run".into(),
         socket: Some("/api.sock".into()),
         rights: Rights { umask: Some(0o77), ..Rights::default() },
@@ -48,18 +48,18 @@ impl Viewer {
         let (stream, decoder) = connect(&world.opening("api").listen).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut viewer = Self { stream, decoder, seen: Vec::new(), ended: false };
-        viewer.say(&Said::Join(Join { run: RUN, size, seat: Seat::Waits }));
+        viewer.say(&ViewerInput::Join(Join { run: RUN, size, seat: Seat::Waits }));
         viewer
     }
 
-    fn say(&mut self, said: &Said) {
+    fn say(&mut self, said: &ViewerInput) {
         let mut bytes = Vec::new();
         said.encode(&mut bytes);
         self.stream.write_all(&bytes).unwrap();
     }
 
     fn types(&mut self, keys: &str) {
-        self.say(&Said::Typed(keys.into()));
+        self.say(&ViewerInput::Typed(keys.into()));
     }
 
     fn hear(&mut self) {
@@ -93,7 +93,7 @@ impl Viewer {
     }
 }
 
-pub(crate) fn start_guest(daemon: &mut Daemon, guest: Guest) {
+pub(crate) fn start_guest(daemon: &mut Daemon, guest: GuestStart) {
     daemon.send(&Command::Guest(Box::new(guest)));
 }
 
@@ -158,7 +158,7 @@ fn a_guest_is_seen_typed_to_and_ends_alone() {
     }
     // What it says does not count as the agent's word.
     assert!(seen.contains("PINFOLD_SOCKET=/api.sock") && !seen.contains("NOTIFY_SOCKET"), "{seen}");
-    viewer.say(&Said::Resized(Size::new(33, 111)));
+    viewer.say(&ViewerInput::Resized(Size::new(33, 111)));
     viewer.types("some words\n");
     viewer.sees("got some words");
     viewer.sees("33 111");
@@ -342,11 +342,11 @@ fn an_usher_keeps_none_of_the_shims_descriptors() {
 fn a_guest_that_cannot_be_says_why() {
     let world = World::new();
     let (mut daemon, agent, _) = at_work(&world);
-    let missing = Guest { arguments: vec!["/no/such/program".into()], ..guest(1, "") };
+    let missing = GuestStart { arguments: vec!["/no/such/program".into()], ..guest(1, "") };
     start_guest(&mut daemon, missing);
     let missing = Some(StartFailure::ProgramMissing);
     assert_eq!(guest_ended(&mut daemon), (1, Exit::NeverStarted, missing));
-    let nowhere = Guest { directory: Directory::Path("/no/such".into()), ..guest(2, "exit 0") };
+    let nowhere = GuestStart { directory: Directory::Path("/no/such".into()), ..guest(2, "exit 0") };
     start_guest(&mut daemon, nowhere);
     let missing = Some(StartFailure::DirectoryMissing);
     assert_eq!(guest_ended(&mut daemon), (2, Exit::NeverStarted, missing));
@@ -364,6 +364,6 @@ fn a_run_with_a_terminal_has_no_guest_and_neither_has_one_that_is_not_there() {
     daemon.started();
     start_guest(&mut daemon, guest(1, "exit 0"));
     assert!(matches!(guest_ended(&mut daemon), (1, Exit::NeverStarted, Some(StartFailure::Refused { .. }))));
-    start_guest(&mut daemon, Guest { run: RunNumber(9), ..guest(1, "exit 0") });
+    start_guest(&mut daemon, GuestStart { run: RunNumber(9), ..guest(1, "exit 0") });
     daemon.expect("NoSuchRun", |report| matches!(report, Report::NoSuchRun { .. }).then_some(()));
 }

@@ -3,7 +3,7 @@
 use crate::world::{Daemon, Ends, PATIENCE, World, command, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
-use pinfold_shim::client::{Link, Opening, spawn};
+use pinfold_shim::client::{Opening, ShimConnection, spawn};
 use pinfold_shim::{Command, Keeping, Listens, Size, Start};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,14 +24,14 @@ fn late_at(world: &World, listen: PathBuf) -> Daemon {
 }
 
 /// Connects as soon as the shim listens.
-fn connect(world: &World) -> Link {
+fn connect(world: &World) -> ShimConnection {
     connect_at(&world.opening("api").listen)
 }
 
-fn connect_at(socket: &Path) -> Link {
+fn connect_at(socket: &Path) -> ShimConnection {
     let until = Instant::now() + PATIENCE;
     loop {
-        match Link::connect(socket) {
+        match ShimConnection::connect(socket) {
             Ok(link) => return link,
             Err(error) => assert!(Instant::now() < until, "{error}"),
         }
@@ -98,7 +98,7 @@ fn told_to_listen_it_makes_a_socket_again_that_was_removed_and_leaves_one_alone_
     let mut daemon = late(&world);
     daemon.start(Start { terminal: Some(Size::new(24, 80)), ..command(1, &["sleep", "1000"]) });
     daemon.started();
-    let kept = Link::connect(&listen).unwrap();
+    let kept = ShimConnection::connect(&listen).unwrap();
     daemon.send(&Command::Listen);
     std::fs::remove_file(&listen).unwrap();
     daemon.send(&Command::Listen);

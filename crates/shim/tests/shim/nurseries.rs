@@ -2,7 +2,7 @@
 
 use crate::world::{PATIENCE, World, command, kill, lives, read, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
-use pinfold_shim::client::{Link, Opening};
+use pinfold_shim::client::{Opening, ShimConnection};
 use pinfold_shim::nursery::Nursery;
 use pinfold_shim::{Command, Listens, Report};
 use std::time::Instant;
@@ -12,7 +12,7 @@ fn nursery() -> Nursery {
 }
 
 /// Starts a shim that was told to go; returns it with its pid.
-fn shim(world: &World, nursery: &Nursery, session: &str) -> (Link, u32) {
+fn shim(world: &World, nursery: &Nursery, session: &str) -> (ShimConnection, u32) {
     let guard = world.lock(session);
     let opening = Opening { listens: Listens::Late, ..world.opening(session) };
     let (_, mut link) = nursery.spawn(&opening, &[(&world.folder, &guard)]).unwrap();
@@ -23,7 +23,7 @@ fn shim(world: &World, nursery: &Nursery, session: &str) -> (Link, u32) {
     (link, shim)
 }
 
-fn exit_of(link: &mut Link) -> Exit {
+fn exit_of(link: &mut ShimConnection) -> Exit {
     loop {
         match link.receive(Some(Instant::now() + PATIENCE)).unwrap() {
             Some(Report::Exited(exited)) => return exited.ended.exit,

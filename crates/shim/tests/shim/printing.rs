@@ -3,7 +3,7 @@
 use crate::world::{PATIENCE, World, lives, shell, wait_until};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
-use pinfold_shim::log::{Position, Reader, Stream};
+use pinfold_shim::log::{LogReader, Position, Stream};
 use pinfold_shim::{Command, LogLimits, Report, Start};
 use std::time::{Duration, Instant};
 
@@ -104,7 +104,7 @@ fn a_chatty_agent_fills_neither_disk_nor_memory_and_the_end_of_its_log_is_there(
     assert!(files[..3].iter().all(|length| *length <= 1 << 20), "{files:?}");
     assert_eq!(files[3], 0);
     assert!(world.log("api", Stream::Out).ends_with(b"\nthe end\n"));
-    let position = Reader::from(&log, Position(0)).position();
+    let position = LogReader::from(&log, Position(0)).position();
     assert_eq!(position, Position(0));
 }
 
@@ -124,7 +124,7 @@ fn what_a_daemon_misses_it_finds_in_the_log_and_nothing_twice() {
     let mut seen = Vec::new();
     let mut next = Position(0);
     let fill = |seen: &mut Vec<u8>, next: &mut Position, to: Position| {
-        let mut reader = Reader::from(&log, *next);
+        let mut reader = LogReader::from(&log, *next);
         while reader.position() < to {
             let Some(entry) = reader.entry().unwrap() else { break };
             seen.extend_from_slice(&entry.bytes);
@@ -203,7 +203,7 @@ fn an_agent_goes_on_when_the_log_cannot_be_written_and_the_log_says_what_was_los
         format!("head -c 1000000 /dev/zero; rm {}/ballast; echo space again; exit 4", disk.display());
     daemon.start(shell(1, &script));
     assert_eq!(daemon.exited().ended.exit, Exit::Code(4));
-    let mut reader = Reader::from(&opening.log, Position(0));
+    let mut reader = LogReader::from(&opening.log, Position(0));
     let (mut lost, mut kept, mut text) = (0, 0, Vec::new());
     while let Some(entry) = reader.entry().unwrap() {
         lost += entry.lost;

@@ -5,7 +5,7 @@ use crate::printing::SmallDisk;
 use crate::world::{Daemon, PATIENCE, World, shell, wait_until, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
-use pinfold_shim::tape::{Position, Reader, What};
+use pinfold_shim::tape::{Position, TapeContent, TapeReader};
 use pinfold_shim::{
     Command, Flow, Keeping, Label, Report, SaidUpTo, Say, SayNumber, SayRefused, Start, TapeLimits,
     TapeReport,
@@ -47,16 +47,16 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn on(folder: &Path, of: RunNumber) -> Self {
         let mut found = Self::default();
-        let mut reader = Reader::from(folder, Position(0));
+        let mut reader = TapeReader::from(folder, Position(0));
         while let Some(entry) = reader.entry().unwrap() {
             assert_eq!(entry.lost, 0);
             match entry.what {
                 _ if entry.run != of => {}
-                What::Out(bytes) => found.out.extend_from_slice(bytes),
-                What::Error(bytes) => found.error.extend_from_slice(bytes),
-                What::Said { number, label, .. } => found.said.push((number.0, label.to_owned())),
-                What::Gap(lost) => found.gap += lost,
-                What::End => found.ends += 1,
+                TapeContent::Out(bytes) => found.out.extend_from_slice(bytes),
+                TapeContent::Error(bytes) => found.error.extend_from_slice(bytes),
+                TapeContent::Said { number, label, .. } => found.said.push((number.0, label.to_owned())),
+                TapeContent::Gap(lost) => found.gap += lost,
+                TapeContent::End => found.ends += 1,
             }
         }
         found.end = reader.position();
@@ -141,9 +141,9 @@ fn a_second_run_goes_on_behind_the_first_and_above_what_is_stored() {
     daemon.start(Start { tape, ..taped(3, 0, "echo three") });
     assert!(daemon.exited().tape.unwrap().end > floor);
     let folder = world.opening("api").tape.unwrap();
-    let mut reader = Reader::from(&folder, floor);
+    let mut reader = TapeReader::from(&folder, floor);
     let entry = reader.entry().unwrap().unwrap();
-    assert_eq!((entry.run, entry.what), (RunNumber(3), What::Out(b"three\n")));
+    assert_eq!((entry.run, entry.what), (RunNumber(3), TapeContent::Out(b"three\n")));
     // A run without a tape writes to the log, as always.
     daemon.start(shell(4, "echo four"));
     assert_eq!(daemon.exited().tape, None);
@@ -259,12 +259,12 @@ fn an_agent_waits_while_too_much_is_not_heard_and_nothing_is_lost() {
     daemon.start(taped(1, 200_000, "head -c 5000000 /dev/zero; echo the end"));
     assert_eq!(flow(&mut daemon, |_| true), Flow::Full);
     let folder = world.opening("api").tape.unwrap();
-    let mut reader = Reader::from(&folder, Position(0));
+    let mut reader = TapeReader::from(&folder, Position(0));
     let (mut zeroes, mut flows) = (0, 0);
     loop {
         while let Some(entry) = reader.entry().unwrap() {
             assert_eq!(entry.lost, 0);
-            if let What::Out(bytes) = entry.what {
+            if let TapeContent::Out(bytes) = entry.what {
                 zeroes += bytes.iter().filter(|byte| **byte == 0).count();
             }
         }
@@ -283,7 +283,7 @@ fn an_agent_waits_while_too_much_is_not_heard_and_nothing_is_lost() {
         }
     }
     while let Some(entry) = reader.entry().unwrap() {
-        if let What::Out(bytes) = entry.what {
+        if let TapeContent::Out(bytes) = entry.what {
             zeroes += bytes.iter().filter(|byte| **byte == 0).count();
         }
     }
@@ -297,7 +297,7 @@ fn what_is_printed_byte_by_byte_is_followed_up_to_the_end_that_was_told() {
     let mut daemon = world.shim("api");
     let script = "i=0; while [ $i -lt 500 ]; do printf x; i=$((i+1)); done";
     daemon.start(taped(1, 1 << 20, script));
-    let mut reader = Reader::from(&world.opening("api").tape.unwrap(), Position(0));
+    let mut reader = TapeReader::from(&world.opening("api").tape.unwrap(), Position(0));
     let (mut printed, mut ended) = (Vec::new(), false);
     while !ended {
         let (end, last) = daemon.expect("how far it has grown", |report| match report {
@@ -306,7 +306,7 @@ fn what_is_printed_byte_by_byte_is_followed_up_to_the_end_that_was_told() {
             _ => None,
         });
         while let Some(entry) = reader.entry_before(end).unwrap() {
-            if let What::Out(bytes) = entry.what {
+            if let TapeContent::Out(bytes) = entry.what {
                 printed.extend_from_slice(bytes);
             }
         }

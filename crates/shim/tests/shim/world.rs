@@ -2,8 +2,8 @@
 
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, Run, SessionName, Survivors};
-use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
-use pinfold_shim::log::{Position, Reader, Stream};
+use pinfold_shim::client::{Opening, ReceiveError, ShimConnection, spawn};
+use pinfold_shim::log::{LogReader, Position, Stream};
 use pinfold_shim::{Command, Directory, Exited, Listens, Report, Start, Tie, Welcome};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(crate) struct World {
 
 pub(crate) struct Daemon {
     pub(crate) child: Child,
-    pub(crate) link: Link,
+    pub(crate) link: ShimConnection,
     pub(crate) welcome: Welcome,
     /// Reports that came while another one was waited for.
     pub(crate) passed: Vec<Report>,
@@ -111,14 +111,14 @@ impl World {
     }
 
     /// Another daemon connects.
-    pub(crate) fn connect(&self, session: &str, generation: u64) -> Link {
-        let mut link = Link::connect(&self.opening(session).listen).unwrap();
+    pub(crate) fn connect(&self, session: &str, generation: u64) -> ShimConnection {
+        let mut link = ShimConnection::connect(&self.opening(session).listen).unwrap();
         link.send(&Command::Hello { generation }).unwrap();
         link
     }
 
     pub(crate) fn log(&self, session: &str, stream: Stream) -> Vec<u8> {
-        let mut reader = Reader::from(&self.opening(session).log, Position(0));
+        let mut reader = LogReader::from(&self.opening(session).log, Position(0));
         let mut bytes = Vec::new();
         while let Some(entry) = reader.entry().unwrap() {
             if entry.stream == stream {
@@ -169,7 +169,7 @@ impl Drop for World {
     }
 }
 
-pub(crate) fn welcome(link: &mut Link) -> Welcome {
+pub(crate) fn welcome(link: &mut ShimConnection) -> Welcome {
     match link.receive(Some(Instant::now() + PATIENCE)).unwrap() {
         Some(Report::Welcome(welcome)) => *welcome,
         other => panic!("{other:?} instead of a welcome"),

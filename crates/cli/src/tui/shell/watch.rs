@@ -7,7 +7,7 @@ use super::super::effect::{UiInput, WatchTarget};
 use super::news::Teller;
 use pinfold_api::{Client, endpoint};
 use pinfold_core::RunNumber;
-use pinfold_shim::attach::{Join, Said, Seat, Shown, connect};
+use pinfold_shim::attach::{Join, Seat, Shown, ViewerInput, connect};
 use pinfold_shim::{Decoder, Size};
 use pinfold_terminal::Terminal;
 use std::io::{Read, Write};
@@ -61,7 +61,7 @@ fn look(client: &Client, watch: &WatchTarget, teller: &Teller, state: &Mutex<Sta
     let size = Size::new(watch.rows, watch.columns);
     let joined = connect(Path::new(&place.socket)).and_then(|(mut stream, decoder)| {
         let mut word = Vec::new();
-        Said::Join(Join { run: RunNumber(place.run), size, seat: Seat::Watches }).encode(&mut word);
+        ViewerInput::Join(Join { run: RunNumber(place.run), size, seat: Seat::Watches }).encode(&mut word);
         stream.write_all(&word)?;
         Ok((stream.try_clone()?, stream, decoder))
     });

@@ -3,8 +3,8 @@
 use super::sandbox::{entering, wait_for};
 use crate::world::World;
 use pinfold_core::ids::RunNumber;
-use pinfold_shim::attach::{Join, Said, Seat, Shown};
-use pinfold_shim::client::Link;
+use pinfold_shim::attach::{Join, Seat, Shown, ViewerInput};
+use pinfold_shim::client::ShimConnection;
 use pinfold_shim::{Command, Report, Size, Start};
 use serde_json::json;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ fn speaks_to_a_shim() {
 
 /// Claims to be the daemon, and starts something else if it is believed.
 fn hello(socket: &Path, generation: u64) -> &'static str {
-    let Ok(mut link) = Link::connect(socket) else { return "nobody" };
+    let Ok(mut link) = ShimConnection::connect(socket) else { return "nobody" };
     link.send(&Command::Hello { generation }).unwrap();
     match link.receive(Some(Instant::now() + PATIENCE)) {
         Ok(Some(Report::Welcome(_))) => {
@@ -49,8 +49,9 @@ fn join(socket: &Path) -> &'static str {
     let Ok((mut stream, mut decoder)) = pinfold_shim::attach::connect(socket) else { return "nobody" };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = Vec::new();
-    Said::Join(Join { run: RunNumber(1), size: Size::default(), seat: Seat::Takes }).encode(&mut bytes);
-    Said::Typed(b"typed\n".to_vec()).encode(&mut bytes);
+    ViewerInput::Join(Join { run: RunNumber(1), size: Size::default(), seat: Seat::Takes })
+        .encode(&mut bytes);
+    ViewerInput::Typed(b"typed\n".to_vec()).encode(&mut bytes);
     _ = stream.write_all(&bytes);
     let mut part = [0; 4096];
     while let Ok(count @ 1..) = stream.read(&mut part) {

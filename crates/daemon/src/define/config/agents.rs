@@ -5,8 +5,8 @@ use super::reading::nearest;
 use super::value::{Flag, Names, Quoted, TextVisitor, Word, WordTable, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
-    ATTACHES, Attach, ExecChanges, INPUTS, IdFileKeys, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges,
-    Protocol, SESSION_IDS, SessionIds, Store, TURNS, Turns, VendorDaemon,
+    ATTACHES, AttachMode, ExecChanges, INPUTS, IdFileKeys, MessageFormat, PLACEHOLDERS, PROTOCOLS,
+    PresetChanges, Protocol, SESSION_IDS, SessionIds, TURNS, TurnEndRule, VendorDaemon, VendorStore,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -24,9 +24,9 @@ pub(super) struct AgentTable {
     version: Option<Command>,
     protocol: Option<Word<Protocol>>,
     session: Option<Word<SessionIds>>,
-    attach: Option<Word<Attach>>,
-    input: Option<Word<Input>>,
-    turns: Option<Word<Turns>>,
+    attach: Option<Word<AttachMode>>,
+    input: Option<Word<MessageFormat>>,
+    turns: Option<Word<TurnEndRule>>,
     pty: Option<Flag>,
     /// Variables that are taken from the caller, and those that are kept from runs.
     env: Option<Names>,
@@ -36,7 +36,7 @@ pub(super) struct AgentTable {
     /// The parameters with which its threads are opened.
     thread: Option<BTreeMap<String, Quoted>>,
     /// Where it stores its sessions.
-    store: Option<Store>,
+    store: Option<VendorStore>,
     transcript: Option<Quoted>,
     id_file: Option<Quoted>,
     /// The meaning of the keys in that file.
@@ -108,16 +108,16 @@ impl WordTable for Protocol {
     const WORDS: &'static [(&'static str, Protocol)] = &PROTOCOLS;
 }
 
-impl WordTable for Attach {
-    const WORDS: &'static [(&'static str, Attach)] = &ATTACHES;
+impl WordTable for AttachMode {
+    const WORDS: &'static [(&'static str, AttachMode)] = &ATTACHES;
 }
 
-impl WordTable for Input {
-    const WORDS: &'static [(&'static str, Input)] = &INPUTS;
+impl WordTable for MessageFormat {
+    const WORDS: &'static [(&'static str, MessageFormat)] = &INPUTS;
 }
 
-impl WordTable for Turns {
-    const WORDS: &'static [(&'static str, Turns)] = &TURNS;
+impl WordTable for TurnEndRule {
+    const WORDS: &'static [(&'static str, TurnEndRule)] = &TURNS;
 }
 
 impl WordTable for SessionIds {

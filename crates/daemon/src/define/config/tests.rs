@@ -2,7 +2,7 @@
 
 use super::policy::KEYS;
 use super::*;
-use crate::define::preset::{Input, Protocol, Turns};
+use crate::define::preset::{MessageFormat, Protocol, TurnEndRule};
 use pinfold_core::talk::Permissions;
 use std::time::Duration;
 
@@ -148,7 +148,10 @@ fn an_agent_of_ones_own_is_a_preset() {
     let mine = config.preset("mine").unwrap();
     assert_eq!(mine.command.unwrap(), ["mine", "--in", "{dir}", "{print}"]);
     assert_eq!(mine.resume.unwrap(), ["mine", "--resume", "{vendor_session}"]);
-    assert_eq!((mine.protocol, mine.input, mine.turns), (Protocol::StreamJson, Input::Json, Turns::Done));
+    assert_eq!(
+        (mine.protocol, mine.input, mine.turns),
+        (Protocol::StreamJson, MessageFormat::Json, TurnEndRule::Done)
+    );
     assert_eq!(config.settings("mine", "x").policy.stop_grace, Duration::from_secs(3));
     let known: Vec<&str> = config.presets().map(|(name, _)| name).collect();
     assert!(["claude", "gemini", "mine"].iter().all(|name| known.contains(name)), "{known:?}");

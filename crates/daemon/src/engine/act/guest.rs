@@ -7,7 +7,7 @@ use pinfold_core::event::{GuestEvent, StartFailure};
 use pinfold_core::guest::GuestStage;
 use pinfold_core::life::{HandBack, Purpose};
 use pinfold_core::{Exit, RunEvent, RunNumber};
-use pinfold_shim::{Command, Guest, GuestReport, Rights, Start};
+use pinfold_shim::{Command, GuestReport, GuestStart, Rights, Start};
 use pinfold_store::SessionId;
 use tracing::warn;
 
@@ -75,10 +75,10 @@ impl Engine {
 }
 
 /// Turns the start of a takeover into that of a guest.
-fn beside(number: u64, start: Start) -> Guest {
+fn beside(number: u64, start: Start) -> GuestStart {
     let Start { run, run_id, arguments, mut environment, directory, socket, joins, .. } = start;
     environment.retain(|entry| !entry.as_encoded_bytes().starts_with(WATCHDOG));
-    Guest {
+    GuestStart {
         run,
         number,
         arguments,

@@ -10,8 +10,8 @@ mod socket;
 
 use super::Engine;
 use crate::crash;
-use crate::define::definition::{Definition, Turns};
-use crate::define::preset::Transcript;
+use crate::define::definition::{Definition, TurnEndRule};
+use crate::define::preset::VendorTranscript;
 use crate::engine::input::LoopInput;
 use crate::engine::session::{Reservation, Tracked};
 use crate::engine::taping::MessageDelivery;
@@ -26,7 +26,7 @@ use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::tape::Position;
-use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, TapeLimits, Tie};
+use pinfold_shim::{Command, Directory, Listens, LogLimits, Start, Stdin, TapeLimits, Tie};
 use pinfold_store::{Facts, SessionId};
 use socket::Speaks;
 use std::borrow::Cow;
@@ -137,7 +137,13 @@ impl Engine {
     }
 
     /// Starts a run, with the command that fits what the vendor has of the session.
-    fn spawn_on(&mut self, id: SessionId, run: RunNumber, purpose: Purpose, transcript: Option<Transcript>) {
+    fn spawn_on(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        purpose: Purpose,
+        transcript: Option<VendorTranscript>,
+    ) {
         let Some(start) = self.start_of(id, run, purpose, transcript) else { return };
         if let Some(refused) = self.has_no_prompt(id, run, &start) {
             return self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
@@ -216,7 +222,7 @@ impl Engine {
         id: SessionId,
         run: RunNumber,
         purpose: Purpose,
-        transcript: Option<Transcript>,
+        transcript: Option<VendorTranscript>,
     ) -> Option<Box<Start>> {
         let tracked = self.sessions.get(&id)?;
         let preset = self.config.preset(&tracked.definition.agent);
@@ -257,8 +263,8 @@ impl Engine {
             grace: tracked.session.spec().policy.stop_grace,
             terminal: terminal.then_some(tracked.terminal),
             repeats: tracked.session.spec().mode == Mode::Always,
-            says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
-            joins: if terminal { self.joins(&definition.agent, &tracked.name) } else { Joins::default() },
+            says_done: definition.turns == TurnEndRule::Done && purpose == Purpose::Headless,
+            joins: terminal.then(|| self.joins(&definition.agent, &tracked.name)).unwrap_or_default(),
             tape: has_tape
                 .then(|| TapeLimits { unheard: most_unheard(self.tapes()), floor: Position(tracked.floor) }),
         }))

@@ -4,7 +4,7 @@
 use crate::define::preset::PROMPT;
 use crate::engine::Engine;
 use crate::engine::session::Tracked;
-use pinfold_agents::{Prompt, Sender, prompt_text};
+use pinfold_agents::{MessageSender, Prompt, prompt_text};
 use pinfold_core::life::StartRefused;
 use pinfold_core::{MessageId, RunNumber};
 use pinfold_shim::Start;
@@ -29,7 +29,7 @@ impl Engine {
 
     fn text_of(&self, tracked: &Tracked, next: MessageId) -> Option<String> {
         let row = self.ports.journal.message(next).ok().flatten()?;
-        let from = row.from.map(|session| Sender { own: session == tracked.name, session });
+        let from = row.from.map(|session| MessageSender { own: session == tracked.name, session });
         let marked = tracked.session.spec().policy.mark_repetition;
         let repetition = marked && tracked.session.inbox().is_repeated(next);
         let (text, files) = (row.text, row.files);

@@ -28,7 +28,7 @@ use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
 use pinfold_core::{Boot, Jitter, MessageId, RunNumber, Wall};
 use pinfold_lock::Resource;
-use pinfold_shim::log::Entry;
+use pinfold_shim::log::LogEntry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited};
 use pinfold_store::{Batch, Cursor, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
@@ -172,7 +172,7 @@ impl Shims for World {
         self.machine.lock().turns[session].clone()
     }
 
-    fn tail(&self, _home: &Home, _id: SessionId, _run: RunNumber, _lines: usize) -> Vec<Entry> {
+    fn tail(&self, _home: &Home, _id: SessionId, _run: RunNumber, _lines: usize) -> Vec<LogEntry> {
         Vec::new()
     }
 

@@ -16,7 +16,7 @@ use pinfold_core::life::{Process, StartRefused};
 use pinfold_core::{MessageId, RunNumber, Wall, World};
 use pinfold_lock::Resource;
 use pinfold_shim::log::Position;
-use pinfold_shim::turn::{Done, Turn};
+use pinfold_shim::turn::{DoneLine, Turn};
 use pinfold_shim::{
     Can, Command, GuestReport, GuestStanding, InputRefused, Keeping, Presence, Report, StartFailure, Welcome,
 };
@@ -248,7 +248,7 @@ impl VirtualMachine {
         }
         let turn = self.turns[session].as_mut()?;
         let answer = b" \"well\"".to_vec();
-        turn.done = Some(Done { to: Position(1), answer, whole: true, named: None });
+        turn.done = Some(DoneLine { to: Position(1), answer, whole: true, named: None });
         let turn = Box::new(turn.clone());
         self.report(session, Report::TurnDone(turn));
         Some(message)

@@ -142,7 +142,7 @@ impl Case {
             daemon.engine.resume_account(&account);
         } else {
             let kind = pinfold_agents::FailureKind::Overloaded;
-            daemon.engine.refused(id, &pinfold_agents::Failure { kind, text: "529".to_owned() });
+            daemon.engine.refused(id, &pinfold_agents::TurnFailure { kind, text: "529".to_owned() });
             daemon.engine.settle_accounts();
         }
         self.after_a_turn()

@@ -9,7 +9,7 @@ use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
 use pinfold_core::talk::{Activity, Dialog, Source};
 use pinfold_core::{Life, State, Wall};
-use pinfold_shim::{Command, Keeping, Report, Ring};
+use pinfold_shim::{BellRing, Command, Keeping, Report};
 use pinfold_store::{MessageState, SessionId};
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ fn a_message_waits_for_a_dialog_and_for_the_look_of_a_new_daemon() {
 fn a_bell_counts_where_no_file_says_more_and_holds_nothing_back() {
     let mut room = Room::configured(CONFIG);
     let id = running(&mut room);
-    let ring = Some(Ring { at: Wall(7), text: Some("look".into()) });
+    let ring = Some(BellRing { at: Wall(7), text: Some("look".into()) });
     room.says(id, Report::Rang { run: FIRST, ring: ring.clone() });
     assert_eq!(known(&room, id), (Activity::Waiting, Some(Source::Terminal)));
     let standing = room.engine.sessions[&id].session.standing().unwrap();

@@ -17,7 +17,7 @@ use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
 use pinfold_core::{Event, MessageId, RunNumber, State};
 use pinfold_lock::{Request, Resource, Run, SessionName};
-use pinfold_shim::client::Link;
+use pinfold_shim::client::ShimConnection;
 use pinfold_shim::log::Position;
 use pinfold_shim::{Command, Decoder, Exited, Keeping, Report, Welcome};
 use pinfold_store::{Batch, Facts, Message, Options, SessionId, Store};
@@ -151,7 +151,7 @@ impl Room {
     fn shim_comes(&mut self, id: SessionId) -> Shim {
         let socket = self.temp.path().join("shim.sock");
         let listener = UnixListener::bind(&socket).unwrap();
-        let link = Link::connect(&socket).unwrap();
+        let link = ShimConnection::connect(&socket).unwrap();
         let (stream, _) = listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
         let welcome = welcome(self.engine.generation, Keeping::Standing);

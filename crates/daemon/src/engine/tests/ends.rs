@@ -10,7 +10,7 @@ use pinfold_core::event::Ask;
 use pinfold_core::exit::Exit;
 use pinfold_core::unended::{Survivor, Undying, Unended};
 use pinfold_core::{RunNumber, State};
-use pinfold_shim::log::{Entry, Position, Stream};
+use pinfold_shim::log::{LogEntry, Position, Stream};
 use pinfold_shim::{Command, Notice, Report, StartFailure};
 use pinfold_store::SessionId;
 use serde_json::json;
@@ -39,9 +39,17 @@ fn in_the_way(room: &Room, id: SessionId) -> Option<Unended> {
     room.engine.sessions[&id].session.unended().cloned()
 }
 
-fn printed(run: RunNumber, text: &str) -> Entry {
+fn printed(run: RunNumber, text: &str) -> LogEntry {
     let (position, at) = (Position(0), pinfold_core::Wall(0));
-    Entry { position, at, run, stream: Stream::Out, bytes: text.as_bytes().to_vec(), terminal: None, lost: 0 }
+    LogEntry {
+        position,
+        at,
+        run,
+        stream: Stream::Out,
+        bytes: text.as_bytes().to_vec(),
+        terminal: None,
+        lost: 0,
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::hand::{AGENT, FIRST, LONG, PROCESS, Room, SECOND, SHIM, exited};
 use super::taped::{Shim, comes, ready, scripted, started};
 use crate::engine::input::LoopInput;
 use crate::ports::shims::observe::SessionSeen;
-use pinfold_agents::What;
+use pinfold_agents::EntryKind;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
@@ -140,7 +140,7 @@ fn a_word_that_is_refused_because_more_was_printed_is_tried_again_after_that_was
     // The end of the turn was already on its way.
     let number = shim.number("prompt");
     shim.append(
-        What::Out,
+        EntryKind::Out,
         format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
     );
     let why = SayRefused::MoreWasPrinted;
@@ -159,10 +159,10 @@ fn an_end_is_judged_when_the_tape_was_heard_to_its_end() {
     shim.takes(&mut room);
     let number = shim.number("prompt");
     shim.append(
-        What::Out,
+        EntryKind::Out,
         format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
     );
-    shim.append(What::End, &[]);
+    shim.append(EntryKind::End, &[]);
     let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
     let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(0), LONG) };
     room.says(shim.id, Report::Exited(ended));
@@ -190,9 +190,9 @@ fn the_next_daemon_hears_the_rest_of_a_tape_and_says_nothing_twice() {
     assert_eq!(shim.labels(), ["handshake", "prompt"]);
     // The daemon dies; what the agent prints meanwhile is not heard.
     let number = shim.number("prompt");
-    shim.append(What::Out, format!("{}\n", json!({ "type": "session", "id": "s-9" })).as_bytes());
+    shim.append(EntryKind::Out, format!("{}\n", json!({ "type": "session", "id": "s-9" })).as_bytes());
     shim.append(
-        What::Out,
+        EntryKind::Out,
         format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
     );
     let mut room = room.again();
@@ -240,10 +240,10 @@ fn a_run_that_ended_while_no_daemon_lived_is_judged_by_its_tape() {
     shim.serve(&mut room);
     let number = shim.number("prompt");
     shim.append(
-        What::Out,
+        EntryKind::Out,
         format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
     );
-    shim.append(What::End, &[]);
+    shim.append(EntryKind::End, &[]);
     let mut room = room.again();
     let (_, then) = room.desk.lock().looks.pop().unwrap();
     let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
@@ -322,7 +322,7 @@ fn a_conversation_that_pinfold_chose_and_its_vendor_does_not_know_is_begun_anew_
     let another = conversation(&room, shim.id).expect("another one was chosen");
     assert_ne!(another, "v-1");
     assert_eq!(room.row(message).state, MessageState::Delivered, "it has not failed");
-    shim.append(What::End, &[]);
+    shim.append(EntryKind::End, &[]);
     let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
     let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(42), LONG) };
     room.says(shim.id, Report::Exited(ended));

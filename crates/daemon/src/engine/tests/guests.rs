@@ -5,7 +5,7 @@ use crate::engine::command::EngineCommand as Order;
 use crate::engine::{AttachRequest, AttachStanding, AttachedTo, NotAttached, Standings};
 use pinfold_core::exit::Exit;
 use pinfold_core::{ConsumerId, State};
-use pinfold_shim::{Command, Guest, GuestReport, Report, Size, StartFailure};
+use pinfold_shim::{Command, GuestReport, GuestStart, Report, Size, StartFailure};
 use pinfold_store::SessionId;
 use serde_json::json;
 
@@ -43,7 +43,7 @@ fn attached() -> (Room, SessionId, Standings) {
     }
 }
 
-fn guests(room: &mut Room, id: SessionId) -> Vec<Guest> {
+fn guests(room: &mut Room, id: SessionId) -> Vec<GuestStart> {
     let guest = |command| if let Command::Guest(guest) = command { Some(*guest) } else { None };
     room.heard(id).into_iter().filter_map(guest).collect()
 }

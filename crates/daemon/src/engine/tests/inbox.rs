@@ -8,7 +8,7 @@ use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::exit::Exit;
 use pinfold_core::{MessageId, RunNumber, State};
 use pinfold_shim::log::Position;
-use pinfold_shim::turn::{Done, Turn};
+use pinfold_shim::turn::{DoneLine, Turn};
 use pinfold_shim::{Command, InputRefused, Report};
 use pinfold_store::{MessageState, SessionId, TurnPlace, Ulid};
 use serde_json::json;
@@ -37,7 +37,7 @@ fn taken(room: &mut Room, id: SessionId, message: MessageId, attempt: u32) {
 }
 
 fn turn(run: RunNumber, message: MessageId, attempt: u32, named: Option<MessageId>) -> Turn {
-    let done = Done { to: Position(20), answer: b" 42".to_vec(), whole: true, named };
+    let done = DoneLine { to: Position(20), answer: b" 42".to_vec(), whole: true, named };
     Turn { run, message, attempt, from: Position(10), done: Some(done) }
 }
 

@@ -3,7 +3,7 @@
 use super::hand::{FIRST, Room, SECOND};
 use pinfold_core::MessageId;
 use pinfold_shim::log::Position;
-use pinfold_shim::turn::{Done, Turn};
+use pinfold_shim::turn::{DoneLine, Turn};
 use pinfold_shim::{InputRefused, Report};
 use serde_json::json;
 use std::io;
@@ -62,7 +62,7 @@ fn an_answer_that_is_cut_is_logged() {
         let mut room = Room::new();
         let id = room.running("a", &json!({ "turns": "done" }));
         let message = room.send(id, "x", None);
-        let done = Done { to: Position(20), answer: b"42".to_vec(), whole, named: None };
+        let done = DoneLine { to: Position(20), answer: b"42".to_vec(), whole, named: None };
         let turn = Turn { run: FIRST, message, attempt: 1, from: Position(10), done: Some(done) };
         let said = logged(|| room.says(id, Report::TurnDone(Box::new(turn))));
         assert_eq!(said.contains("the answer is cut"), !whole, "{said}");

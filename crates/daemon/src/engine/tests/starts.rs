@@ -8,7 +8,7 @@ use pinfold_core::exit::Exit;
 use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{ConsumerId, State};
 use pinfold_lock::{Resource, SessionName};
-use pinfold_shim::{Command, Directory, Joins, Listens, Report, Size, Start, StartFailure, Tie};
+use pinfold_shim::{Command, Directory, JoinRights, Listens, Report, Size, Start, StartFailure, Tie};
 use pinfold_store::SessionId;
 use serde_json::json;
 use std::ffi::OsString;
@@ -44,7 +44,10 @@ fn a_run_is_started_as_its_session_was_defined() {
     assert_eq!(start.directory, Directory::Path("/srv".into()));
     assert_eq!(start.socket.as_ref(), Some(&room.engine.socket));
     assert_eq!((start.open_files, start.core, start.umask), (Some((1024, 4096)), Some((0, 1)), Some(0o027)));
-    assert_eq!((start.grace, start.terminal, start.joins), (Duration::from_secs(3), None, Joins::default()));
+    assert_eq!(
+        (start.grace, start.terminal, start.joins),
+        (Duration::from_secs(3), None, JoinRights::default())
+    );
     assert!(start.says_done && start.repeats && !start.give_locks);
 }
 

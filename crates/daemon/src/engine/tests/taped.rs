@@ -3,7 +3,7 @@
 use super::hand::{FIRST, PROCESS, Room};
 use crate::ports::shims::observe::SessionSeen;
 use crate::ports::tapes::{Passage, Taped};
-use pinfold_agents::{Label, What};
+use pinfold_agents::{EntryKind, Label};
 use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::{RunNumber, Wall};
 use pinfold_shim::tape::Position;
@@ -36,14 +36,14 @@ impl Shim {
         self.tape.last().map_or(0, |last| last.end)
     }
 
-    pub(super) fn append(&mut self, what: What, bytes: &[u8]) {
+    pub(super) fn append(&mut self, what: EntryKind, bytes: &[u8]) {
         let position = self.end();
         let (run, at, bytes) = (self.run, Wall(0), bytes.to_vec());
         self.tape.push(Taped { position, end: position + LENGTH, run, at, what, bytes, lost: 0 });
     }
 
     pub(super) fn prints(&mut self, room: &mut Room, line: &str) {
-        self.append(What::Out, format!("{line}\n").as_bytes());
+        self.append(EntryKind::Out, format!("{line}\n").as_bytes());
         room.says(self.id, Report::Tape(TapeReport::Grown { run: self.run, end: Position(self.end()) }));
         self.serve(room);
     }
@@ -84,7 +84,7 @@ impl Shim {
         if let Command::Say(say) = command {
             if say.number.0 == self.said + 1 {
                 let label = Label::from_text(say.label.as_str().as_bytes());
-                self.append(What::Said { number: say.number.0, label }, &[]);
+                self.append(EntryKind::Said { number: say.number.0, label }, &[]);
                 self.said = say.number.0;
                 let line = String::from_utf8(say.bytes).unwrap();
                 self.lines.push((say.label.as_str().to_owned(), line));

@@ -7,7 +7,7 @@
 use super::hand::{LONG, PROCESS, Room, exited};
 use crate::ports::shims::observe::SessionSeen;
 use crate::ports::tapes::{Passage, Taped};
-use pinfold_agents::{Label, What};
+use pinfold_agents::{EntryKind, Label};
 use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
 use pinfold_core::{MessageId, RunNumber, Wall};
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    fn append(&mut self, what: What, bytes: &[u8]) {
+    fn append(&mut self, what: EntryKind, bytes: &[u8]) {
         let (run, position, at) = (self.run.unwrap(), self.end, Wall(0));
         let lost = position - self.tape.last().map_or(position, |last| last.end);
         self.end += LENGTH;
@@ -103,7 +103,7 @@ impl World {
     }
 
     fn prints(&mut self, line: &Value) {
-        self.append(What::Out, format!("{line}\n").as_bytes());
+        self.append(EntryKind::Out, format!("{line}\n").as_bytes());
         let (run, end) = (self.run.unwrap(), Position(self.end));
         self.reports(Report::Tape(TapeReport::Grown { run, end }));
     }
@@ -198,7 +198,7 @@ impl World {
             };
             agent.unread.push_back((say.number.0, line));
             let label = Label::from_text(say.label.as_str().as_bytes());
-            self.append(What::Said { number: say.number.0, label }, &[]);
+            self.append(EntryKind::Said { number: say.number.0, label }, &[]);
         }
         let report = TapeReport::Said { run: say.run, said: self.up_to() };
         self.reports(Report::Tape(report));
@@ -249,7 +249,7 @@ impl World {
         if self.agent.is_none() {
             return;
         }
-        self.append(What::End, &[]);
+        self.append(EntryKind::End, &[]);
         let tape = TapeEnd { end: Position(self.end), said: self.up_to() };
         let ended = Exited { tape: Some(tape), ..exited(self.run.unwrap(), Exit::Code(0), LONG) };
         self.records.push(ended.clone());

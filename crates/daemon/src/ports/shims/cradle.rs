@@ -4,8 +4,8 @@ use super::birth::{Cradle, Lent, NotGreeted};
 use super::{Greeted, ShimUp, greet, hear_welcome, note_end, refusal};
 use pinfold_core::life::StartRefused;
 use pinfold_kernel::private::{self, Wider};
-use pinfold_shim::client::{Link, Opening, spawn};
-use pinfold_shim::nursery::{Asked, Nursery};
+use pinfold_shim::client::{Opening, ShimConnection, spawn};
+use pinfold_shim::nursery::{Nursery, NurseryId};
 use pinfold_shim::{Command, Welcome};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -26,22 +26,22 @@ impl Processes<'_> {
 
 /// A link, and when its shim was asked for.
 pub(super) struct AwaitedLink {
-    link: Link,
+    link: ShimConnection,
     begun: Instant,
 }
 
 impl Cradle for Processes<'_> {
-    type Asked = Asked;
+    type Asked = NurseryId;
     type Link = AwaitedLink;
     type Child = Child;
 
-    fn fork(&self, lent: &Lent<'_>) -> Option<(Asked, AwaitedLink)> {
+    fn fork(&self, lent: &Lent<'_>) -> Option<(NurseryId, AwaitedLink)> {
         let begun = Instant::now();
         let (asked, link) = self.nursery?.spawn(&self.opening, lent).ok()?;
         Some((asked, AwaitedLink { link, begun }))
     }
 
-    fn renew(&self, asked: Asked) {
+    fn renew(&self, asked: NurseryId) {
         if let Some(nursery) = self.nursery {
             nursery.renew(asked);
         }

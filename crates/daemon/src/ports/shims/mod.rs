@@ -21,8 +21,8 @@ use outbox::{Outlet, Way};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
-use pinfold_shim::client::{Link, Opening, ReceiveError};
-use pinfold_shim::log::Entry;
+use pinfold_shim::client::{Opening, ReceiveError, ShimConnection};
+use pinfold_shim::log::LogEntry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Can, Command, Decoder, Exited, Report, Start, Welcome};
 use pinfold_store::SessionId;
@@ -76,7 +76,7 @@ pub(crate) trait Shims {
     fn latest_turn(&self, home: &Home, id: SessionId) -> Option<Turn>;
 
     /// The last lines of a run.
-    fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<Entry>;
+    fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<LogEntry>;
 
     /// The CPU time a shim has used, in nanoseconds, if the kernel counts it.
     fn ran(&self, shim: u32) -> Option<u64>;
@@ -111,7 +111,7 @@ pub(crate) trait Connection: Send {
 /// The connection to a shim that is a process.
 pub(crate) struct Greeted {
     pub(crate) socket: PathBuf,
-    pub(crate) link: Link,
+    pub(crate) link: ShimConnection,
     pub(crate) welcome: Box<Welcome>,
     pub(crate) child: Option<Child>,
 }
@@ -129,7 +129,7 @@ impl Greeted {
 }
 
 struct SocketConnection {
-    link: Link,
+    link: ShimConnection,
     child: Option<Child>,
 }
 
@@ -304,7 +304,7 @@ pub(crate) enum FoundShim {
 
 /// Looks for the shim of an earlier daemon. Blocks.
 pub(crate) fn find(socket: &Path, generation: u64) -> FoundShim {
-    let Ok(mut link) = Link::connect(socket) else { return FoundShim::Nobody };
+    let Ok(mut link) = ShimConnection::connect(socket) else { return FoundShim::Nobody };
     match greet(&mut link, generation, Instant::now() + ANSWER) {
         Ok(welcome) => {
             FoundShim::Shim(Box::new(Greeted { socket: socket.to_owned(), link, welcome, child: None }))
@@ -334,12 +334,12 @@ fn listening_at<'a>(list: &'a str, end: &'a str) -> impl Iterator<Item = &'a str
     })
 }
 
-fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+fn greet(link: &mut ShimConnection, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
     link.send(&Command::Hello { generation }).map_err(|_| NotGreeted::Closed)?;
     hear_welcome(link, until)
 }
 
-fn hear_welcome(link: &mut Link, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+fn hear_welcome(link: &mut ShimConnection, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
     match link.receive(Some(until)) {
         Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
         Ok(Some(Report::Refused { generation })) => {

@@ -12,7 +12,7 @@ use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
 use pinfold_shim::Exited;
-use pinfold_shim::log::Entry;
+use pinfold_shim::log::LogEntry;
 use pinfold_shim::nursery::Nursery;
 use pinfold_shim::turn::Turn;
 use pinfold_store::SessionId;
@@ -111,7 +111,7 @@ impl Shims for ShimProcesses {
         Turn::latest(&home.records(id))
     }
 
-    fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<Entry> {
+    fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<LogEntry> {
         pinfold_shim::log::tail(&home.log(id), lines, Some(run)).unwrap_or_default()
     }
 

@@ -42,7 +42,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> {
 
 /// The process that listens on a shim's socket.
 fn listener(socket: &Path) -> Option<u32> {
-    let (stream, ..) = pinfold_shim::client::Link::connect(socket).ok()?.into_parts();
+    let (stream, ..) = pinfold_shim::client::ShimConnection::connect(socket).ok()?.into_parts();
     pinfold_kernel::peer::Other::of(&stream).ok()?.pid
 }
 

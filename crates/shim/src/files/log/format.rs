@@ -50,7 +50,7 @@ impl FileHead {
 
 /// The head of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RecordHead {
     pub(super) length: u32,
     /// The whole length of the record before it in this file; 0 for the first.
     pub(super) before: u32,
@@ -62,7 +62,7 @@ pub(super) struct Head {
     pub(super) terminal: Option<Size>,
 }
 
-impl Head {
+impl RecordHead {
     pub(super) fn to_bytes(self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..4].copy_from_slice(&self.length.to_le_bytes());

@@ -10,5 +10,5 @@ mod writer;
 
 pub use crate::protocol::output::{Position, Stream};
 pub use old::forget;
-pub use reader::{Entry, Reader, tail};
+pub use reader::{LogEntry, LogReader, tail};
 pub use writer::Log;

@@ -1,6 +1,6 @@
 //! Reads the log: from a position on, or its last lines. Takes no lock and disturbs no writer.
 
-use super::format::{FILE_HEAD, FileHead, HEAD, Head, aged};
+use super::format::{FILE_HEAD, FileHead, HEAD, RecordHead, aged};
 use super::{Position, Stream};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
@@ -15,7 +15,7 @@ const OLDEST: u32 = 1000;
 
 /// One record of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The record's position.
     pub position: Position,
     /// When it was written.
@@ -34,7 +34,7 @@ pub struct Entry {
 
 /// Reads entry by entry, across renames. At the end of the log it returns `None` and can be asked again.
 #[derive(Debug)]
-pub struct Reader {
+pub struct LogReader {
     path: PathBuf,
     position: Position,
     file: Option<Part>,
@@ -46,7 +46,7 @@ struct Part {
     base: u64,
 }
 
-impl Reader {
+impl LogReader {
     /// Reads from a position on, or from the oldest record if that position is gone.
     #[must_use]
     pub fn from(path: &Path, position: Position) -> Self {
@@ -63,7 +63,7 @@ impl Reader {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn entry(&mut self) -> Result<Option<Entry>, Errno> {
+    pub fn entry(&mut self) -> Result<Option<LogEntry>, Errno> {
         let mut skipped = 0;
         loop {
             if self.file.is_none() {
@@ -124,13 +124,13 @@ impl Reader {
     }
 }
 
-fn entry(position: Position, head: &Head, mut bytes: Vec<u8>, mut lost: u64) -> Entry {
+fn entry(position: Position, head: &RecordHead, mut bytes: Vec<u8>, mut lost: u64) -> LogEntry {
     if head.stream == Stream::Lost {
         lost += bytes.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
         bytes.clear();
     }
-    let Head { at, run, stream, terminal, .. } = *head;
-    Entry { position, at, run, stream, bytes, terminal, lost }
+    let RecordHead { at, run, stream, terminal, .. } = *head;
+    LogEntry { position, at, run, stream, bytes, terminal, lost }
 }
 
 /// Returns the last entries that together have at least `lines` line ends, oldest first, of one run or of
@@ -138,7 +138,7 @@ fn entry(position: Position, head: &Head, mut bytes: Vec<u8>, mut lost: u64) -> 
 ///
 /// # Errors
 /// The kernel's error.
-pub fn tail(path: &Path, lines: usize, run: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
+pub fn tail(path: &Path, lines: usize, run: Option<RunNumber>) -> Result<Vec<LogEntry>, Errno> {
     let mut entries = Vec::new();
     let mut ends = 0;
     for age in 0..OLDEST {
@@ -214,12 +214,12 @@ pub(super) fn file_head(fd: &OwnedFd) -> Result<Option<FileHead>, Errno> {
     Ok(if fill(fd, &mut bytes, 0)? { FileHead::from_bytes(&bytes) } else { None })
 }
 
-fn head(fd: &OwnedFd, at: u64) -> Result<Option<Head>, Errno> {
+fn head(fd: &OwnedFd, at: u64) -> Result<Option<RecordHead>, Errno> {
     let mut bytes = [0; HEAD];
-    Ok(if fill(fd, &mut bytes, at)? { Head::from_bytes(&bytes) } else { None })
+    Ok(if fill(fd, &mut bytes, at)? { RecordHead::from_bytes(&bytes) } else { None })
 }
 
-fn record(fd: &OwnedFd, at: u64) -> Result<Option<(Head, Vec<u8>)>, Errno> {
+fn record(fd: &OwnedFd, at: u64) -> Result<Option<(RecordHead, Vec<u8>)>, Errno> {
     let Some(head) = head(fd, at)? else { return Ok(None) };
     let mut bytes = vec![0; head.length as usize];
     Ok(fill(fd, &mut bytes, at + HEAD as u64)?.then_some((head, bytes)))

@@ -1,6 +1,6 @@
 //! Writes the log. No failure here stops an agent: what cannot be written is counted.
 
-use super::format::{FILE_HEAD, FileHead, HEAD, Head, MOST, aged};
+use super::format::{FILE_HEAD, FileHead, HEAD, MOST, RecordHead, aged};
 use super::{Position, Stream};
 use crate::protocol::start::LogLimits;
 use pinfold_core::ids::RunNumber;
@@ -104,8 +104,14 @@ impl Log {
     fn record(&mut self, at: Wall, run: RunNumber, stream: Stream, bytes: &[u8]) -> Result<(), Errno> {
         self.make_room(bytes.len())?;
         let State::Open(file) = &mut self.state else { return Err(Errno::BADF) };
-        let head =
-            Head { length: bytes.len() as u32, before: file.last, stream, at, run, terminal: self.terminal };
+        let head = RecordHead {
+            length: bytes.len() as u32,
+            before: file.last,
+            stream,
+            at,
+            run,
+            terminal: self.terminal,
+        };
         file.append(&head.to_bytes(), bytes)?;
         file.last = head.whole() as u32;
         self.end = Position(file.base + file.length);

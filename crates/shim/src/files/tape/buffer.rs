@@ -1,6 +1,6 @@
 //! A part of a segment in memory, so that one read serves many short entries.
 
-use super::format::{HEAD, Head};
+use super::format::{EntryHead, HEAD};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
@@ -23,24 +23,24 @@ impl Buffer {
     }
 
     /// Returns the content of the entry at an offset, which must be whole in the buffer.
-    pub(super) fn content(&self, offset: u64, head: &Head) -> &[u8] {
+    pub(super) fn content(&self, offset: u64, head: &EntryHead) -> &[u8] {
         let from = (offset - self.from) as usize + HEAD;
         &self.bytes[from..from + head.length as usize]
     }
 
     /// Returns the entry at an offset, if it is whole in the file; reads the file if it is not in the buffer,
     /// no further than the offset `end` if the entry ends before it.
-    pub(super) fn entry(&mut self, fd: &OwnedFd, offset: u64, end: u64) -> Result<Option<Head>, Errno> {
-        if let Some(head) = Head::checked(self.rest(offset)) {
+    pub(super) fn entry(&mut self, fd: &OwnedFd, offset: u64, end: u64) -> Result<Option<EntryHead>, Errno> {
+        if let Some(head) = EntryHead::checked(self.rest(offset)) {
             return Ok(Some(head));
         }
         // The buffer may hold only half an entry, as it was when it was read.
         self.read(fd, offset, up_to(offset, end))?;
-        let claimed = self.rest(offset).first_chunk().and_then(Head::claimed);
+        let claimed = self.rest(offset).first_chunk().and_then(EntryHead::claimed);
         if let Some(head) = claimed.filter(|head| head.whole() > self.bytes.len() as u64) {
             self.read(fd, offset, head.whole() as usize)?;
         }
-        let whole = Head::checked(self.rest(offset));
+        let whole = EntryHead::checked(self.rest(offset));
         if whole.is_none() {
             self.clear();
         }

@@ -17,7 +17,7 @@ const SUM_AT: usize = HEAD - 8;
 
 /// One entry of a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct TapeEntry<'a> {
     /// Where the entry begins.
     pub position: Position,
     /// Where the next entry can begin.
@@ -27,14 +27,14 @@ pub struct Entry<'a> {
     /// The run it belongs to.
     pub run: RunNumber,
     /// The entry's kind and content.
-    pub what: What<'a>,
+    pub what: TapeContent<'a>,
     /// How many bytes of the tape are missing before it: dropped, damaged, or lost with the power.
     pub lost: u64,
 }
 
 /// The kind and content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What<'a> {
+pub enum TapeContent<'a> {
     /// Standard output.
     Out(&'a [u8]),
     /// Standard error.
@@ -54,38 +54,38 @@ pub enum What<'a> {
     End,
 }
 
-impl What<'_> {
+impl TapeContent<'_> {
     /// Returns the kind on disk. A number is never reused for another kind.
     pub(super) fn kind(&self) -> u8 {
         match self {
-            What::Out(_) => 1,
-            What::Error(_) => 2,
-            What::Said { .. } => 3,
-            What::Gap(_) => 4,
-            What::End => 5,
+            TapeContent::Out(_) => 1,
+            TapeContent::Error(_) => 2,
+            TapeContent::Said { .. } => 3,
+            TapeContent::Gap(_) => 4,
+            TapeContent::End => 5,
         }
     }
 }
 
 /// Reads the content of an entry from its whole bytes; `None` for a kind of a later version.
-pub(super) fn what<'a>(head: &Head, bytes: &'a [u8]) -> Option<What<'a>> {
+pub(super) fn what<'a>(head: &EntryHead, bytes: &'a [u8]) -> Option<TapeContent<'a>> {
     match head.kind {
-        1 => Some(What::Out(bytes)),
-        2 => Some(What::Error(bytes)),
+        1 => Some(TapeContent::Out(bytes)),
+        2 => Some(TapeContent::Error(bytes)),
         3 => {
             let end = bytes.iter().position(|byte| *byte == 0)?;
             let label = std::str::from_utf8(&bytes[..end]).ok()?;
-            Some(What::Said { number: head.number, label, bytes: &bytes[end + 1..] })
+            Some(TapeContent::Said { number: head.number, label, bytes: &bytes[end + 1..] })
         }
-        4 => Some(What::Gap(word(bytes, 0)?)),
-        5 => Some(What::End),
+        4 => Some(TapeContent::Gap(word(bytes, 0)?)),
+        5 => Some(TapeContent::End),
         _ => None,
     }
 }
 
 /// The head of an entry, without its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct EntryHead {
     pub(super) length: u32,
     pub(super) kind: u8,
     pub(super) at: Wall,
@@ -93,7 +93,7 @@ pub(super) struct Head {
     pub(super) number: SayNumber,
 }
 
-impl Head {
+impl EntryHead {
     /// Returns the head's bytes for an entry with this content, given in pieces.
     pub(super) fn to_bytes(self, pieces: [&[u8]; 3]) -> [u8; HEAD] {
         let mut head = [0; HEAD];
@@ -168,11 +168,11 @@ mod tests {
 
     #[test]
     fn a_sum_in_pieces_is_that_of_the_whole() {
-        let head = Head { length: 6, kind: 3, at: Wall(-1), run: RunNumber(7), number: SayNumber(9) };
+        let head = EntryHead { length: 6, kind: 3, at: Wall(-1), run: RunNumber(7), number: SayNumber(9) };
         let bytes = head.to_bytes([b"ab", b"\0", b"cde"]);
         let all = [&bytes[..SUM_AT], b"ab\0cde"].concat();
         assert_eq!(word(&bytes, SUM_AT), Some(checksum(&all)));
-        assert_eq!(Head::checked(&[&bytes[..], b"ab\0cde"].concat()), Some(head));
-        assert_eq!(Head::checked(&[&bytes[..], b"ab\0cd"].concat()), None);
+        assert_eq!(EntryHead::checked(&[&bytes[..], b"ab\0cde"].concat()), Some(head));
+        assert_eq!(EntryHead::checked(&[&bytes[..], b"ab\0cd"].concat()), None);
     }
 }

@@ -2,7 +2,7 @@
 //! writer.
 
 use super::buffer::Buffer;
-use super::format::{Entry, Head, SEGMENT_HEAD, what};
+use super::format::{EntryHead, SEGMENT_HEAD, TapeEntry, what};
 use super::{Position, segments};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// wrong ends its segment. In the last segment that is the end of the tape, for now; if there is a later one,
 /// the reader goes on there, and the next entry says how many bytes are missing before it.
 #[derive(Debug)]
-pub struct Reader {
+pub struct TapeReader {
     folder: PathBuf,
     position: Position,
     segment: Option<Segment>,
@@ -29,7 +29,7 @@ struct Segment {
     base: u64,
 }
 
-impl Reader {
+impl TapeReader {
     /// Reads from a position at which an entry begins or began: a reader's position, or an entry's own. If
     /// that is gone, reads from the oldest entry that is left.
     #[must_use]
@@ -73,7 +73,7 @@ impl Reader {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn entry(&mut self) -> Result<Option<Entry<'_>>, Errno> {
+    pub fn entry(&mut self) -> Result<Option<TapeEntry<'_>>, Errno> {
         self.entry_before(Position(u64::MAX))
     }
 
@@ -82,7 +82,7 @@ impl Reader {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn entry_before(&mut self, end: Position) -> Result<Option<Entry<'_>>, Errno> {
+    pub fn entry_before(&mut self, end: Position) -> Result<Option<TapeEntry<'_>>, Errno> {
         let Some(head) = self.known(end)? else { return Ok(None) };
         let Some(Segment { base, .. }) = &self.segment else { return Ok(None) };
         let position = self.position;
@@ -91,11 +91,11 @@ impl Reader {
         let Some(what) = what(&head, bytes) else { return Ok(None) };
         let lost = std::mem::take(&mut self.lost);
         self.position = next;
-        Ok(Some(Entry { position, next, at: head.at, run: head.run, what, lost }))
+        Ok(Some(TapeEntry { position, next, at: head.at, run: head.run, what, lost }))
     }
 
     /// Returns the head of the next entry that this version understands; others are skipped.
-    fn known(&mut self, end: Position) -> Result<Option<Head>, Errno> {
+    fn known(&mut self, end: Position) -> Result<Option<EntryHead>, Errno> {
         while let Some(head) = self.head(end)? {
             let Some(Segment { base, .. }) = &self.segment else { break };
             let bytes = self.buffer.content(self.position.0 - base, &head);
@@ -108,7 +108,7 @@ impl Reader {
     }
 
     /// Returns the head of the next entry, which is then whole in the buffer.
-    fn head(&mut self, end: Position) -> Result<Option<Head>, Errno> {
+    fn head(&mut self, end: Position) -> Result<Option<EntryHead>, Errno> {
         while self.position < end {
             if self.segment.is_none() {
                 if !self.find()? {
@@ -131,7 +131,7 @@ impl Reader {
     }
 
     /// Returns the whole entry at the position, in the open segment.
-    fn here(&mut self, end: Position) -> Result<Option<Head>, Errno> {
+    fn here(&mut self, end: Position) -> Result<Option<EntryHead>, Errno> {
         let Some(Segment { fd, base }) = &self.segment else { return Ok(None) };
         self.buffer.entry(fd, self.position.0 - base, end.0 - base)
     }

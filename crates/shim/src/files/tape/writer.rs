@@ -1,7 +1,7 @@
 //! Writes a tape. A failed write is an error here: the shim decides whether to make the agent wait or to
 //! count the loss.
 
-use super::format::{HEAD, Head, SEGMENT_HEAD, What, segment_head};
+use super::format::{EntryHead, HEAD, SEGMENT_HEAD, TapeContent, segment_head};
 use super::{Position, segments};
 use crate::crash;
 use crate::protocol::say::SayNumber;
@@ -20,14 +20,14 @@ const HIGHEST: u64 = 1 << 62;
 
 /// The limits of a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SegmentLimits {
     /// A segment of this size gets a successor.
     pub segment_bytes: u64,
     /// How many heard bytes are kept, in whole segments, for looking back.
     pub kept_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for SegmentLimits {
     fn default() -> Self {
         Self { segment_bytes: 4 << 20, kept_bytes: 16 << 20 }
     }
@@ -37,7 +37,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Tape {
     folder: PathBuf,
-    limits: Limits,
+    limits: SegmentLimits,
     /// All segments, in order; the last one is being written.
     segments: VecDeque<Segment>,
     file: OwnedFd,
@@ -67,7 +67,7 @@ impl Tape {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn open(folder: &Path, limits: Limits) -> Result<Self, Errno> {
+    pub fn open(folder: &Path, limits: SegmentLimits) -> Result<Self, Errno> {
         match rustix::fs::mkdir(folder, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
@@ -85,7 +85,7 @@ impl Tape {
     }
 
     /// Changes the limits, from the next entry on.
-    pub fn limit(&mut self, limits: Limits) {
+    pub fn limit(&mut self, limits: SegmentLimits) {
         self.limits = limits;
     }
 
@@ -148,7 +148,7 @@ impl Tape {
     ///
     /// # Errors
     /// The kernel's error; nothing of the entry was written then.
-    pub fn append(&mut self, at: Wall, run: RunNumber, what: What<'_>) -> Result<(), Errno> {
+    pub fn append(&mut self, at: Wall, run: RunNumber, what: TapeContent<'_>) -> Result<(), Errno> {
         self.tell_lost(at)?;
         self.write(at, run, what)
     }
@@ -164,7 +164,7 @@ impl Tape {
     /// The kernel's error; the note is still due then.
     pub fn tell_lost(&mut self, at: Wall) -> Result<(), Errno> {
         if let Some((run, lost)) = self.lost {
-            self.write(at, run, What::Gap(lost))?;
+            self.write(at, run, TapeContent::Gap(lost))?;
             self.lost = None;
         }
         Ok(())
@@ -195,28 +195,28 @@ impl Tape {
         Ok(())
     }
 
-    fn write(&mut self, at: Wall, run: RunNumber, what: What<'_>) -> Result<(), Errno> {
+    fn write(&mut self, at: Wall, run: RunNumber, what: TapeContent<'_>) -> Result<(), Errno> {
         let count;
         let zero: &[u8] = &[0];
         let (number, pieces) = match what {
-            What::Out(bytes) | What::Error(bytes) => (SayNumber(0), [bytes, &[], &[]]),
-            What::Said { number, label, bytes } => (number, [label.as_bytes(), zero, bytes]),
-            What::Gap(lost) => {
+            TapeContent::Out(bytes) | TapeContent::Error(bytes) => (SayNumber(0), [bytes, &[], &[]]),
+            TapeContent::Said { number, label, bytes } => (number, [label.as_bytes(), zero, bytes]),
+            TapeContent::Gap(lost) => {
                 count = lost.to_le_bytes();
                 (SayNumber(0), [count.as_slice(), &[], &[]])
             }
-            What::End => (SayNumber(0), [&[][..], &[], &[]]),
+            TapeContent::End => (SayNumber(0), [&[][..], &[], &[]]),
         };
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         debug_assert!(length <= super::format::MOST, "frames and reads bound it");
         self.make_room((HEAD + length) as u64)?;
-        let head = Head { length: length as u32, kind: what.kind(), at, run, number };
+        let head = EntryHead { length: length as u32, kind: what.kind(), at, run, number };
         let [first, second, third] = pieces;
         let head = head.to_bytes(pieces);
         let Some(segment) = self.segments.back_mut() else { return Err(Errno::BADF) };
         segments::write(&self.file, segment.length, [&head, first, second, third])?;
         segment.length += (HEAD + length) as u64;
-        if let What::Out(_) | What::Error(_) | What::Gap(_) = what {
+        if let TapeContent::Out(_) | TapeContent::Error(_) | TapeContent::Gap(_) = what {
             self.printed = self.end();
         }
         Ok(())

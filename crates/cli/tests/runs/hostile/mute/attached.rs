@@ -6,7 +6,7 @@ use crate::tty::Tty;
 use crate::world::World;
 use pinfold_core::RunNumber;
 use pinfold_shim::Size;
-use pinfold_shim::attach::{Join, Said, Seat};
+use pinfold_shim::attach::{Join, Seat, ViewerInput};
 use rustix::process::Uid;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -76,7 +76,7 @@ fn socket(world: &World) -> PathBuf {
 fn join(socket: &PathBuf, user: u32) -> Vec<u8> {
     let join = Join { run: RunNumber(1), size: Size::default(), seat: Seat::Watches };
     let mut words = Vec::new();
-    Said::Join(join).encode(&mut words);
+    ViewerInput::Join(join).encode(&mut words);
     // A thread has its own user ids: the rest of the test stays root.
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {

@@ -27,7 +27,7 @@ use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
 use pinfold_core::{Boot, Jitter, MessageId, RunNumber, Wall};
 use pinfold_lock::{Folder, Guard};
-use pinfold_shim::log::Entry;
+use pinfold_shim::log::LogEntry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited, Report};
 use pinfold_store::{Batch, Cursor, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
@@ -63,7 +63,7 @@ pub(crate) struct Ordered {
     /// What shims have left on disk.
     pub(crate) records: Vec<Exited>,
     pub(crate) turn: Option<Turn>,
-    pub(crate) printed: Vec<Entry>,
+    pub(crate) printed: Vec<LogEntry>,
     /// The CPU time that shims have used.
     pub(crate) ran: Option<u64>,
     pub(crate) memory: Vec<(&'static str, RunNumber)>,
@@ -270,7 +270,7 @@ impl Shims for Desk {
         self.lock().turn.clone()
     }
 
-    fn tail(&self, _home: &Home, _id: SessionId, run: RunNumber, _lines: usize) -> Vec<Entry> {
+    fn tail(&self, _home: &Home, _id: SessionId, run: RunNumber, _lines: usize) -> Vec<LogEntry> {
         self.lock().printed.iter().filter(|entry| entry.run == run).cloned().collect()
     }
 

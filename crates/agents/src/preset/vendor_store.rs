@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// The folder in which an agent keeps its sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Store {
+pub struct VendorStore {
     /// The variable that names the folder.
     pub variable: String,
     /// The folder if that is not set, relative to the user's home.
     pub default: String,
 }
 
-impl Store {
+impl VendorStore {
     /// Returns the folder, given the environment's variables.
     #[must_use]
     pub fn folder<'v>(&self, variable: impl Fn(&str) -> Option<&'v str>) -> Option<String> {

@@ -8,7 +8,7 @@
 use super::child;
 use super::pty::Pty;
 use super::raw::Forked;
-use super::shape::Shape;
+use super::shape::ChildShape;
 use crate::groups::group::Group;
 use crate::protocol::start::{Start, Stdin};
 use pinfold_lock::Identity;
@@ -22,25 +22,25 @@ use std::time::Instant;
 
 /// A child that waits at its gate.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingChild {
     pub(super) forked: Forked,
     pub(super) agent: Identity,
-    pub(super) ends: Ends,
+    pub(super) ends: ShimSide,
     pub(super) group: Option<Group>,
     pub(super) gate: OwnedFd,
-    pub(super) shape: Shape,
+    pub(super) shape: ChildShape,
 }
 
 /// A child that waits for an order that has not come yet.
 #[derive(Debug)]
 pub(super) struct Spare {
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingChild,
     pub(super) until: Instant,
 }
 
 /// The shim's ends of the pipes.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct ShimSide {
     pub(super) failure: OwnedFd,
     pub(super) stdin: Option<OwnedFd>,
     /// `None` if the caller gave streams.
@@ -51,13 +51,13 @@ pub(super) struct Ends {
 }
 
 /// The agent's ends of the streams.
-pub(super) struct Streams {
+pub(super) struct AgentSide {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
 }
 
-impl Waiting {
+impl WaitingChild {
     /// Tells the child what to become, and under which fence.
     pub(super) fn open_gate(&self, start: &Start, fence: u64) -> Result<(), Errno> {
         open_gate(&self.gate, start, fence)
@@ -84,7 +84,7 @@ pub(super) fn open_gate(gate: &OwnedFd, start: &Start, fence: u64) -> Result<(),
     Ok(())
 }
 
-pub(super) fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+pub(super) fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(AgentSide, ShimSide), Errno> {
     let (stdin, stdin_end) = match stdin {
         Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
         Stdin::Null => {
@@ -98,24 +98,24 @@ pub(super) fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), E
         rustix::io::ioctl_fionbio(ours, true)?;
     }
     let (stdout_end, stderr_end) = (Some(stdout_end), Some(stderr_end));
-    let ends = Ends { failure, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end, pty: None };
-    Ok((Streams { stdin, stdout, stderr }, ends))
+    let ends = ShimSide { failure, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end, pty: None };
+    Ok((AgentSide { stdin, stdout, stderr }, ends))
 }
 
 /// Uses the streams of the process that started the shim.
-pub(super) fn given(streams: &[OwnedFd; 3], failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+pub(super) fn given(streams: &[OwnedFd; 3], failure: OwnedFd) -> Result<(AgentSide, ShimSide), Errno> {
     let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
     let [stdin, stdout, stderr] = streams;
-    let streams = Streams { stdin: copy(stdin)?, stdout: copy(stdout)?, stderr: copy(stderr)? };
-    Ok((streams, Ends { failure, stdin: None, stdout: None, stderr: None, pty: None }))
+    let streams = AgentSide { stdin: copy(stdin)?, stdout: copy(stdout)?, stderr: copy(stderr)? };
+    Ok((streams, ShimSide { failure, stdin: None, stdout: None, stderr: None, pty: None }))
 }
 
-pub(super) fn terminal(size: Size, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+pub(super) fn terminal(size: Size, failure: OwnedFd) -> Result<(AgentSide, ShimSide), Errno> {
     let (pty, theirs) = Pty::open(size)?;
     let again = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
-    let streams = Streams { stdout: again(&theirs)?, stderr: again(&theirs)?, stdin: theirs };
+    let streams = AgentSide { stdout: again(&theirs)?, stderr: again(&theirs)?, stdin: theirs };
     let (stdin, stdout) = (Some(pty.master()?), Some(pty.master()?));
-    Ok((streams, Ends { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
+    Ok((streams, ShimSide { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
 }
 
 /// Waits until the child is at its gate; `CHILD` if it ended before.

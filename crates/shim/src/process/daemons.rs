@@ -1,15 +1,15 @@
 //! Connections to daemons. Only one counts; sending to it never makes the shim wait.
 
+use super::frame_socket::FrameSocket;
 use super::viewer::{Newcomer, refuse};
-use super::wire::Wire;
 use crate::caller::place;
 use crate::files::log::{Position, Stream};
-use crate::protocol::attach::{Join, Said};
+use crate::protocol::attach::{Join, ViewerInput};
 use crate::protocol::command::Command;
 use crate::protocol::frame::{Decoder, FrameError};
 use crate::protocol::keep::Keep;
 use crate::protocol::report::{Report, encode_output};
-use crate::protocol::start::Joins;
+use crate::protocol::start::JoinRights;
 use crate::protocol::tape::TapeReport;
 use crate::socket::Listener;
 use pinfold_core::ids::RunNumber;
@@ -38,8 +38,8 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Link {
-    wire: Wire,
+pub(super) struct DaemonLink {
+    wire: FrameSocket,
     follow: bool,
     behind: bool,
     /// Descriptors that came with commands not yet obeyed.
@@ -69,9 +69,9 @@ pub(super) enum Origin {
     Later,
 }
 
-impl Link {
+impl DaemonLink {
     pub(super) fn new(socket: OwnedFd, decoder: Decoder, origin: Origin) -> Self {
-        let (wire, descriptors, grown) = (Wire::new(socket, decoder), Vec::new(), Grown::default());
+        let (wire, descriptors, grown) = (FrameSocket::new(socket, decoder), Vec::new(), Grown::default());
         Self { wire, follow: true, behind: false, descriptors, grown, origin, peer: None }
     }
 
@@ -82,7 +82,7 @@ impl Link {
 
     /// Returns whether the peer may see the terminal and type: nothing in a sandbox, and no agent, types into
     /// another's terminal.
-    fn may_join(&self, joins: Joins) -> bool {
+    fn may_join(&self, joins: JoinRights) -> bool {
         let Some(Ok(standing)) = self.peer.as_ref().map(|peer| place(peer, None)) else { return false };
         (joins.confined || !standing.is_confined()) && (joins.runs || standing.shims.is_empty())
     }
@@ -171,7 +171,7 @@ impl Link {
         }
     }
 
-    /// Reads once; commands are then taken with [`Link::command`].
+    /// Reads once; commands are then taken with [`DaemonLink::command`].
     pub(super) fn read(&mut self) {
         self.wire.read_with(&mut self.descriptors);
         // No command has this many.
@@ -215,8 +215,8 @@ impl Link {
                 Ok(None) => return None,
                 Err(_) => return Some(First::Stranger),
             };
-            match (Said::decode(&frame), Command::decode(&frame)) {
-                (Ok(Some(Said::Join(join))), _) => return Some(First::Viewer(join)),
+            match (ViewerInput::decode(&frame), Command::decode(&frame)) {
+                (Ok(Some(ViewerInput::Join(join))), _) => return Some(First::Viewer(join)),
                 (_, Ok(Some(Command::Hello { generation }))) => return Some(First::Daemon { generation }),
                 (Ok(None), Ok(None)) => {}
                 _ => return Some(First::Stranger),
@@ -242,7 +242,7 @@ enum First {
     Stranger,
 }
 
-impl AsFd for Link {
+impl AsFd for DaemonLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wire.as_fd()
     }
@@ -253,8 +253,8 @@ impl AsFd for Link {
 pub(super) struct Links {
     /// Where newcomers connect; `None` while the shim does not listen.
     pub(super) listener: Option<Listener>,
-    pub(super) daemon: Option<Link>,
-    pub(super) pending: Vec<Link>,
+    pub(super) daemon: Option<DaemonLink>,
+    pub(super) pending: Vec<DaemonLink>,
     generation: Option<u64>,
     deaf: Option<Instant>,
     /// When to check again that the next daemon can connect.
@@ -262,7 +262,7 @@ pub(super) struct Links {
     /// The lock that makes a process the daemon of this home.
     daemon_lock: Option<FileId>,
     /// Who besides people may join the terminal.
-    pub(super) joins: Joins,
+    pub(super) joins: JoinRights,
 }
 
 /// Returns the daemon lock of the home that contains a session's records.
@@ -272,7 +272,7 @@ fn daemon_lock(records: &Path) -> Option<FileId> {
 }
 
 impl Links {
-    pub(super) fn new(first: Link) -> Self {
+    pub(super) fn new(first: DaemonLink) -> Self {
         Self {
             listener: None,
             daemon: None,
@@ -281,7 +281,7 @@ impl Links {
             deaf: None,
             look: None,
             daemon_lock: None,
-            joins: Joins::default(),
+            joins: JoinRights::default(),
         }
     }
 
@@ -336,7 +336,7 @@ impl Links {
             if self.pending.len() >= MOST_PENDING {
                 self.pending.remove(0);
             }
-            self.pending.push(Link::later(socket, peer));
+            self.pending.push(DaemonLink::later(socket, peer));
         }
     }
 
@@ -372,7 +372,7 @@ impl Links {
         (greeted, viewers)
     }
 
-    fn hello(&mut self, mut link: Link, generation: u64, records: &Path) -> bool {
+    fn hello(&mut self, mut link: DaemonLink, generation: u64, records: &Path) -> bool {
         let last = self.generation.unwrap_or(0);
         if generation < last {
             link.report(&Report::Refused { generation: last });

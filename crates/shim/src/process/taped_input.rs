@@ -12,7 +12,7 @@ const MOST_WAITING: usize = 1 << 20;
 
 /// The standard input of a run with a tape.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct TapedInput {
     pipe: Option<OwnedFd>,
     queue: VecDeque<Word>,
     up_to: SaidUpTo,
@@ -26,7 +26,7 @@ struct Word {
     written: usize,
 }
 
-impl Words {
+impl TapedInput {
     pub(super) fn new(pipe: Option<OwnedFd>) -> Self {
         Self { pipe, queue: VecDeque::new(), up_to: SaidUpTo::default(), closing: false }
     }

@@ -16,7 +16,7 @@ const SHORT: usize = 4 << 10;
 
 /// A stream socket with both its directions.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct FrameSocket {
     socket: OwnedFd,
     pub(super) decoder: Decoder,
     pub(super) queue: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Wire {
     more: bool,
 }
 
-impl Wire {
+impl FrameSocket {
     pub(super) fn new(socket: OwnedFd, decoder: Decoder) -> Self {
         Self { socket, decoder, queue: Vec::new(), sent: 0, closed: false, more: false }
     }
@@ -97,7 +97,7 @@ impl Wire {
     }
 }
 
-impl AsFd for Wire {
+impl AsFd for FrameSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
