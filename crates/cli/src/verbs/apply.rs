@@ -59,7 +59,7 @@ impl Asks for Apply {
 }
 
 impl Apply {
-    fn read(&self) -> Result<Vec<Declared>, Failure> {
+    fn read(&self) -> Result<Vec<DeclaredSession>, Failure> {
         let shown = self.file.display();
         let bad =
             |problem: &dyn std::fmt::Display| Failure::new(Kind::BadConfig, format!("{shown}: {problem}"));
@@ -78,7 +78,7 @@ impl Apply {
         Ok(all)
     }
 
-    fn plan(&self, client: &Client, wanted: Vec<Declared>, global: &Global) -> Result<Plan, Failure> {
+    fn plan(&self, client: &Client, wanted: Vec<DeclaredSession>, global: &Global) -> Result<Plan, Failure> {
         let known = query::Sessions { known: true, brief: true, ..query::Sessions::default() };
         let sessions: Vec<Session> = client.ask(&endpoint::Sessions::call(&known))?;
         let there: BTreeMap<&str, &Session> =
@@ -124,8 +124,8 @@ fn in_use(session: &Session) -> Option<String> {
 }
 
 /// A session that is not there yet: what it is only given by name must be known here.
-fn new(declared: Declared, file: &Path) -> Result<NewSession, Failure> {
-    let Declared { mut request, env_names } = declared;
+fn new(declared: DeclaredSession, file: &Path) -> Result<NewSession, Failure> {
+    let DeclaredSession { mut request, env_names } = declared;
     let mut env = request.env.take().unwrap_or_default();
     for name in env_names {
         let Ok(value) = std::env::var(&name) else {
@@ -148,13 +148,13 @@ impl Plan {
         &mut self,
         client: &Client,
         session: &Session,
-        declared: Declared,
+        declared: DeclaredSession,
         file: &Path,
     ) -> Result<(), Failure> {
-        let Declared { mut request, env_names } = declared;
+        let DeclaredSession { mut request, env_names } = declared;
         // Values that are there are kept; those that are not must be known here.
         let missing = env_names.into_iter().filter(|name| !session.env.contains(name)).collect();
-        let named = Declared { request: request.clone(), env_names: missing };
+        let named = DeclaredSession { request: request.clone(), env_names: missing };
         request.env = new(named, file)?.env;
         let differences = client.ask(&endpoint::Differs::call(&request.name, &request))?;
         match differences.is_empty() {
