@@ -5,7 +5,7 @@ use super::ground::Ground;
 use super::machine::{Shared, VirtualMachine};
 use super::ports::ports;
 use super::witness::{Decisions, Witnessed};
-use super::world::{Room, SESSIONS, SimulatedHolder};
+use super::world::{MachineRoom, SESSIONS, SimulatedHolder};
 use crate::define::definition::Definition;
 use crate::engine::input::{Create, Handle, LoopInput};
 use crate::engine::{Engine, Parts, ResourceLimits, WhyNot};
@@ -68,8 +68,13 @@ pub(super) struct WaitingClient {
 impl Case {
     /// Makes a case; `noted` if stops may have to be written down beside the store.
     pub(super) fn new(ground: &Rc<Ground>, noted: bool) -> Result<Case, Violation> {
-        let room =
-            Room { boot: 1_000, awake: 1_000, wall: 1_700_000_000_000, next_pid: 100, ..Room::default() };
+        let room = MachineRoom {
+            boot: 1_000,
+            awake: 1_000,
+            wall: 1_700_000_000_000,
+            next_pid: 100,
+            ..MachineRoom::default()
+        };
         ground.sweep();
         let mut case = Case {
             shared: Shared::new(VirtualMachine::new(room)),

@@ -1,6 +1,6 @@
 //! What must hold after every step, whatever has happened.
 
-use super::world::{Room, SESSIONS, SimulatedHolder, directory_of};
+use super::world::{MachineRoom, SESSIONS, SimulatedHolder, directory_of};
 use pinfold_core::decision::{Record, RunExited};
 use pinfold_core::event::{Ask, Joins, MessageEvent, RunEvent};
 use pinfold_core::inbox::{MessageChange, MessageFailure};
@@ -49,7 +49,7 @@ fn ensure(holds: bool, violation: impl FnOnce() -> String) -> Result<(), Violati
 
 impl Checker {
     /// The machine room: at most one holder acts, and a lock is held as long as its run lives.
-    pub(crate) fn world(&mut self, room: &Room) -> Result<(), Violation> {
+    pub(crate) fn world(&mut self, room: &MachineRoom) -> Result<(), Violation> {
         if let Some(violation) = self.complaint.take() {
             return Err(violation);
         }

@@ -3,7 +3,7 @@
 
 use super::check::Violation;
 use super::nursery::BirthTrouble;
-use super::world::{Room, SESSIONS, SimulatedHolder, directory_of};
+use super::world::{MachineRoom, SESSIONS, SimulatedHolder, directory_of};
 use crate::ports::Then;
 use crate::ports::locks::{CancellableWait, HolderEnded, LocksRefused, RunLocks};
 use crate::ports::shims::observe::{SessionLook, SessionSeen};
@@ -38,7 +38,7 @@ impl Shared {
 }
 
 pub(super) struct VirtualMachine {
-    pub(super) room: Room,
+    pub(super) room: MachineRoom,
     /// When the clock of graces began.
     pub(super) began: Instant,
     pub(super) jobs: [VecDeque<PoolJob>; SESSIONS],
@@ -102,9 +102,9 @@ pub(super) struct Waiter {
     pub(super) then: Then<()>,
 }
 
-pub(super) struct Cancelled(pub(super) Arc<AtomicBool>);
+pub(super) struct CancelledWait(pub(super) Arc<AtomicBool>);
 
-impl CancellableWait for Cancelled {
+impl CancellableWait for CancelledWait {
     fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -124,7 +124,7 @@ pub(super) struct VirtualLink {
 }
 
 impl VirtualMachine {
-    pub(super) fn new(room: Room) -> VirtualMachine {
+    pub(super) fn new(room: MachineRoom) -> VirtualMachine {
         VirtualMachine {
             room,
             began: Instant::now(),

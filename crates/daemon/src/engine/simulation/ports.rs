@@ -1,6 +1,6 @@
 //! Virtual ports: what the loop orders waits in the machine until the script carries it out.
 
-use super::machine::{Cancelled, Commit, PoolJob, Shared, VirtualLink, Waiter};
+use super::machine::{CancelledWait, Commit, PoolJob, Shared, VirtualLink, Waiter};
 use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
@@ -125,7 +125,7 @@ impl Locks for World {
         let cancelled = Arc::<AtomicBool>::default();
         let waiter = Waiter { cancelled: Arc::clone(&cancelled), then };
         self.machine.lock().waiters[number_of(name)] = Some(waiter);
-        Ok(Box::new(Cancelled(cancelled)))
+        Ok(Box::new(CancelledWait(cancelled)))
     }
 
     fn prove_absent(&self, lost: Lost, then: Then<bool>) {

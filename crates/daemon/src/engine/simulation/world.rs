@@ -27,7 +27,7 @@ pub(crate) enum SimulatedHolder {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Room {
+pub(crate) struct MachineRoom {
     pub(crate) wall: i64,
     pub(crate) boot: u64,
     /// Stands still while the machine sleeps.
@@ -73,7 +73,7 @@ pub(crate) struct SimulatedAgent {
     pub(crate) guests: u64,
 }
 
-impl Room {
+impl MachineRoom {
     pub(crate) fn now(&mut self) -> Now {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         Now { wall: Wall(self.wall), boot: Boot(self.boot), jitter: Jitter((self.dice >> 48) as u16) }

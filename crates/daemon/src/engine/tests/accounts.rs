@@ -2,7 +2,7 @@
 //! that nothing is lost.
 
 use super::hand::{Room, sending};
-use super::taped::{Shim, started_as};
+use super::taped::{TapedShim, started_as};
 use crate::engine::command::EngineCommand as Order;
 use crate::engine::input::LoopInput;
 use pinfold_core::decision::{Answer, Wakes};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const RESUMES: &str = "[policy]\nlimit_resume = true\n";
 
-fn player(room: &mut Room, name: &str, agent: &str, more: &Value) -> Shim {
+fn player(room: &mut Room, name: &str, agent: &str, more: &Value) -> TapedShim {
     let mut definition = json!({ "protocol": "scripted", "agent": agent });
     definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let mut shim = started_as(room, name, &definition);
@@ -24,34 +24,34 @@ fn player(room: &mut Room, name: &str, agent: &str, more: &Value) -> Shim {
     shim
 }
 
-fn players(room: &mut Room, count: usize) -> Vec<Shim> {
+fn players(room: &mut Room, count: usize) -> Vec<TapedShim> {
     (0..count).map(|number| player(room, &format!("s{number}"), "player", &json!({}))).collect()
 }
 
 /// How many turns the model was asked for.
-fn asked(shims: &[Shim]) -> usize {
+fn asked(shims: &[TapedShim]) -> usize {
     shims.iter().map(|shim| shim.labels().iter().filter(|label| **label == "prompt").count()).sum()
 }
 
-fn serve(room: &mut Room, shims: &mut [Shim]) {
+fn serve(room: &mut Room, shims: &mut [TapedShim]) {
     for _ in 0..2 {
         shims.iter_mut().for_each(|shim| shim.serve(room));
     }
 }
 
-fn ends(room: &mut Room, shim: &mut Shim, more: &Value) {
+fn ends(room: &mut Room, shim: &mut TapedShim, more: &Value) {
     let number = shim.number("prompt");
     let mut line = json!({ "type": "ended", "id": number });
     line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     shim.prints(room, &line.to_string());
 }
 
-fn refused(room: &mut Room, shim: &mut Shim, kind: &str) {
+fn refused(room: &mut Room, shim: &mut TapedShim, kind: &str) {
     ends(room, shim, &json!({ "how": "failed", "kind": kind, "why": "no more" }));
 }
 
 /// The vendor refuses the turn under way, until this many seconds from now.
-fn limited(room: &mut Room, shim: &mut Shim, seconds: Option<i64>) {
+fn limited(room: &mut Room, shim: &mut TapedShim, seconds: Option<i64>) {
     let now = room.view().0.ports.clock.wall().0;
     let until = seconds.map(|seconds| now + seconds * 1000);
     let told =
@@ -77,7 +77,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 /// Answers every turn that begins; the first delivery to each was refused.
-fn answer_all(room: &mut Room, shims: &mut [Shim]) {
+fn answer_all(room: &mut Room, shims: &mut [TapedShim]) {
     let mut done: Vec<usize> = vec![0; shims.len()];
     for _ in 0..200 {
         serve(room, shims);

@@ -2,7 +2,7 @@
 //! nothing happens before its cause is durable.
 
 use super::hand::{AGENT, FIRST, LONG, PROCESS, Room, SECOND, SHIM, exited};
-use super::taped::{Shim, comes, ready, scripted, started};
+use super::taped::{TapedShim, comes, ready, scripted, started};
 use crate::engine::input::LoopInput;
 use crate::ports::shims::observe::SessionSeen;
 use pinfold_agents::EntryKind;
@@ -285,13 +285,13 @@ fn a_tape_that_was_read_for_a_run_that_is_over_changes_nothing() {
 }
 
 /// An agent with a tape whose conversation pinfold chose or a person named; its vendor does not know it.
-fn on_an_unknown_conversation(room: &mut Room, chosen: bool) -> (Shim, pinfold_core::MessageId) {
+fn on_an_unknown_conversation(room: &mut Room, chosen: bool) -> (TapedShim, pinfold_core::MessageId) {
     let mut definition = scripted();
     definition["vendor_session"] = "v-1".into();
     definition["vendor_chosen"] = chosen.into();
     let id = room.starting("api", &definition);
     comes(room, id);
-    let mut shim = Shim::new(id);
+    let mut shim = TapedShim::new(id);
     room.says(id, Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });
     shim.serve(room);
     shim.is_ready(room);
@@ -301,7 +301,7 @@ fn on_an_unknown_conversation(room: &mut Room, chosen: bool) -> (Shim, pinfold_c
 }
 
 /// The vendor does not know the conversation, and the agent ends its turn with that.
-fn is_refused(room: &mut Room, shim: &mut Shim) {
+fn is_refused(room: &mut Room, shim: &mut TapedShim) {
     shim.prints(room, &json!({ "type": "refused", "why": "unknown" }).to_string());
     let number = shim.number("prompt");
     shim.prints(
@@ -349,7 +349,7 @@ fn a_conversation_that_a_person_named_or_that_has_answered_is_not_given_up() {
 }
 
 /// An agent in the middle of a turn.
-fn in_a_turn(room: &mut Room) -> (Shim, pinfold_core::MessageId) {
+fn in_a_turn(room: &mut Room) -> (TapedShim, pinfold_core::MessageId) {
     let mut shim = ready(room);
     let message = room.send(shim.id, "hello", None);
     shim.serve(room);
@@ -357,7 +357,7 @@ fn in_a_turn(room: &mut Room) -> (Shim, pinfold_core::MessageId) {
     (shim, message)
 }
 
-fn stops(shim: &Shim) -> Vec<Duration> {
+fn stops(shim: &TapedShim) -> Vec<Duration> {
     let grace =
         |command: &Command| if let Command::Stop { grace, .. } = command { Some(*grace) } else { None };
     shim.told.iter().filter_map(grace).collect()

@@ -12,7 +12,7 @@ use pinfold_store::SessionId;
 use serde_json::json;
 
 /// A shim with its tape, and an agent that the test controls.
-pub(super) struct Shim {
+pub(super) struct TapedShim {
     pub(super) id: SessionId,
     pub(super) run: RunNumber,
     pub(super) tape: Vec<Taped>,
@@ -27,9 +27,9 @@ pub(super) struct Shim {
 /// The length of every entry.
 const LENGTH: u64 = 100;
 
-impl Shim {
-    pub(super) fn new(id: SessionId) -> Shim {
-        Shim { id, run: FIRST, tape: Vec::new(), said: 0, lines: Vec::new(), heard: 0, told: Vec::new() }
+impl TapedShim {
+    pub(super) fn new(id: SessionId) -> TapedShim {
+        TapedShim { id, run: FIRST, tape: Vec::new(), said: 0, lines: Vec::new(), heard: 0, told: Vec::new() }
     }
 
     pub(super) fn end(&self) -> u64 {
@@ -143,15 +143,15 @@ pub(super) fn scripted() -> serde_json::Value {
 }
 
 /// A session with a tape whose agent has started.
-pub(super) fn started(room: &mut Room) -> Shim {
+pub(super) fn started(room: &mut Room) -> TapedShim {
     started_as(room, "api", &scripted())
 }
 
 /// The same with this name and definition.
-pub(super) fn started_as(room: &mut Room, name: &str, more: &serde_json::Value) -> Shim {
+pub(super) fn started_as(room: &mut Room, name: &str, more: &serde_json::Value) -> TapedShim {
     let id = room.starting(name, more);
     comes(room, id);
-    let mut shim = Shim::new(id);
+    let mut shim = TapedShim::new(id);
     room.says(id, Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });
     shim.serve(room);
     shim
@@ -168,7 +168,7 @@ pub(super) fn comes(room: &mut Room, id: SessionId) {
     room.settle();
 }
 
-pub(super) fn ready(room: &mut Room) -> Shim {
+pub(super) fn ready(room: &mut Room) -> TapedShim {
     let mut shim = started(room);
     shim.is_ready(room);
     shim
