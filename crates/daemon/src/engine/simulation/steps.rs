@@ -76,7 +76,7 @@ impl Case {
             SimulationStep::DieWithCommit => self.die_with_commit()?,
             SimulationStep::Disk { full } => self.disk_is(full),
             SimulationStep::Birth(s, trouble) => {
-                self.shared.lock().births[usize::from(s) % SESSIONS] = Some(trouble)
+                self.shared.lock().births[usize::from(s) % SESSIONS] = Some(trouble);
             }
             SimulationStep::Look => self.look(),
         }
@@ -99,7 +99,7 @@ impl Case {
             Common::KillDaemon => self.kill_daemon(),
             Common::StartDaemon => return self.start_daemon(),
             Common::Down => {
-                self.tell(0, LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None })
+                self.tell(0, LoopInput::Down { agents: AgentsOnDown::Stopped, by: None, reply: None });
             }
             Common::AgentEnds(s, ending) => self.agent_ends(with_agent(self, s), ending),
             Common::AgentWorks(s, work) => self.agent_works(with_agent(self, s), work),
