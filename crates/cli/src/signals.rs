@@ -10,14 +10,14 @@ const WANTED: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 
 /// Readable when one of them came.
 pub(crate) struct Signals {
-    arrived: signals::Signals,
+    arrived: signals::SignalFd,
     resized: Cell<bool>,
     ends: Cell<bool>,
 }
 
 /// Takes them away from their usual meaning. Call it before any thread is started.
 pub(crate) fn take() -> io::Result<Signals> {
-    let arrived = signals::Signals::take(&WANTED)?;
+    let arrived = signals::SignalFd::take(&WANTED)?;
     Ok(Signals { arrived, resized: Cell::new(false), ends: Cell::new(false) })
 }
 

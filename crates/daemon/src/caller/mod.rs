@@ -6,7 +6,7 @@ mod rule;
 pub(crate) use pass::{Kept, Pass};
 pub(crate) use rule::{Act, Kind, MAY, Relation, permits};
 
-use pinfold_core::caller::Standing;
+use pinfold_core::caller::CallerStanding;
 use pinfold_kernel::caller::{Neighbours, Peer};
 use pinfold_kernel::peer::Other;
 use pinfold_kernel::proc::program;
@@ -22,7 +22,7 @@ pub(crate) struct Caller {
     /// Nothing where it is in a pid namespace that cannot be seen from here.
     pub(crate) pid: Option<u32>,
     pub(crate) user: u32,
-    pub(crate) standing: Standing,
+    pub(crate) standing: CallerStanding,
 }
 
 impl Caller {

@@ -2,7 +2,7 @@
 
 use crate::define::preset::{Does, IdFile};
 use pinfold_core::Wall;
-use pinfold_core::talk::{Activity, Dialog, Source, Standing};
+use pinfold_core::talk::{Activity, ActivitySource, Dialog, Standing};
 use pinfold_shim::Ring;
 
 /// What is known of a run's terminal.
@@ -35,17 +35,24 @@ impl Terminal {
                 Does::Idle => (Activity::Idle, Dialog::None),
             };
             let (since, detail) = (filed.since_ms.map(Wall), filed.waits_for.clone());
-            return Standing { activity, from: Source::IdFile, since, dialog, detail, own_work: false };
+            return Standing {
+                activity,
+                from: ActivitySource::IdFile,
+                since,
+                dialog,
+                detail,
+                own_work: false,
+            };
         }
         match &self.ring {
             Some(ring) => Standing {
                 activity: Activity::Waiting,
-                from: Source::Terminal,
+                from: ActivitySource::Terminal,
                 since: Some(ring.at),
                 detail: ring.text.clone(),
                 ..Standing::default()
             },
-            None => Standing { from: Source::Terminal, ..Standing::default() },
+            None => Standing { from: ActivitySource::Terminal, ..Standing::default() },
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::caller::{Act, By, Caller, Kept, Kind, Pass, Relation, permits};
 use crate::engine::{Known, View, WhyNot};
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_core::caller::Standing;
+use pinfold_core::caller::CallerStanding;
 use std::sync::Arc;
 
 /// What a request wants of whom.
@@ -45,13 +45,13 @@ fn kept(view: View<'_>, own: Known<'_>, kind: Kind) -> Kept {
 }
 
 /// The session whose run a process belongs to: that of the nearest shim of this home above it.
-fn owner_of<'a>(view: View<'a>, standing: &Standing) -> Option<Known<'a>> {
+fn owner_of<'a>(view: View<'a>, standing: &CallerStanding) -> Option<Known<'a>> {
     let of_shim = |pid: &u32| view.sessions().find(|known| known.shim_pid() == Some(*pid));
     standing.shims.iter().find_map(of_shim)
 }
 
 /// What kind of caller it is; nothing for a person, or who counts as one by the configuration.
-fn kind(view: View<'_>, standing: &Standing, own: Option<Known<'_>>) -> Option<Kind> {
+fn kind(view: View<'_>, standing: &CallerStanding, own: Option<Known<'_>>) -> Option<Kind> {
     let (agent, name) = own.map_or(("", ""), |own| (own.definition().agent.as_str(), own.name()));
     match (standing.is_confined(), standing.shims.is_empty()) {
         (true, _) if !view.lets_confined(agent, name) => Some(Kind::Confined),
@@ -68,7 +68,7 @@ fn meant<'a>(view: View<'a>, name: &str, act: Act) -> Result<Known<'a>, WhyNot> 
 }
 
 /// Who the caller is, what it may, and that this is not it.
-fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<Known<'_>>) -> String {
+fn refusal(standing: &CallerStanding, wanted: &Wanted, kind: Kind, own: Option<Known<'_>>) -> String {
     let who = match (kind, own) {
         (Kind::Confined, _) => {
             let marks: Vec<String> = standing.confined.iter().map(ToString::to_string).collect();

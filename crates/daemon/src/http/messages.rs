@@ -23,7 +23,8 @@ use pinfold_core::quoted::quoted;
 use pinfold_core::talk::{Permit, RequestAnswer};
 use pinfold_core::{Event, Life, MessageId};
 use pinfold_store::{
-    Count, Facts, MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid,
+    Facts, ListPage, MessagePlace, MessageQuery, MessageState, ReadError, Reader, RowCount, SessionId, Take,
+    Ulid,
 };
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -170,9 +171,13 @@ fn state(which: &Which) -> Result<Option<MessageState>, Failure> {
 }
 
 /// Where the list begins, and what is said of it.
-fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(Place, Head)>, ReadError> {
+fn begin(
+    which: &Which,
+    reader: &Reader,
+    query: MessageQuery,
+) -> Result<Option<(MessagePlace, Head)>, ReadError> {
     let after = match &which.after {
-        None => Some(Place::default()),
+        None => Some(MessagePlace::default()),
         Some(after) => match after.to_ascii_uppercase().parse::<Ulid>() {
             Ok(after) => reader.place_behind(query.session, after.into())?,
             Err(_) => None,
@@ -185,7 +190,7 @@ fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(
         None => None,
     };
     let some = which.last.is_some() || which.limit.is_some();
-    let total = if some { Some(Count::Exactly(reader.count_messages(query, after)?)) } else { None };
+    let total = if some { Some(RowCount::Exactly(reader.count_messages(query, after)?)) } else { None };
     Ok(Some((from, Head { total, next: next.map(|next| next.to_string()), complete: None })))
 }
 
@@ -204,9 +209,9 @@ pub(crate) async fn list(
     let (from, head) = begin.ok_or(missing)?;
     let waits_for = waits_for(&context, session).await?;
     let read = move |reader: &Reader, after, most| {
-        let Part { rows, next } = reader.message_part(query, after, most, PART)?;
+        let ListPage { rows, next } = reader.message_part(query, after, most, PART)?;
         let shown = |row| show::message::waiting(show::message::listed(row, &name), waits_for.as_deref());
-        Ok(Part { rows: rows.into_iter().map(shown).collect::<Vec<_>>(), next })
+        Ok(ListPage { rows: rows.into_iter().map(shown).collect::<Vec<_>>(), next })
     };
     paging::array(context, head, (from, most), read).await
 }

@@ -8,7 +8,7 @@ use crate::life::StartError;
 use pinfold_core::EventKind;
 use pinfold_shim::client::Link;
 use pinfold_shim::{Command, Report};
-use pinfold_store::{HeldUp, Opened, Options, Pace, Steps, Store, Trouble};
+use pinfold_store::{CheckPace, HeldUp, Opened, Steps, Store, StoreOptions, Trouble};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// How the store of a home is opened.
-pub(crate) fn options(home: &Home) -> Options {
+pub(crate) fn options(home: &Home) -> StoreOptions {
     let (witness, reserve) = (Some(home.witness()), Some(home.reserve()));
     let (sessions, steps) = (Some(home.sessions()), Steps(crash::point));
-    Options { witness, reserve, when_held_up: HeldUp::Wait, sessions, steps, ..Options::default() }
+    StoreOptions { witness, reserve, when_held_up: HeldUp::Wait, sessions, steps, ..StoreOptions::default() }
 }
 
 /// Opens the store of a home. One that is missing is not made anew where sessions have left files: then it was lost.
@@ -88,7 +88,7 @@ impl Look {
     /// Begins to look; what is wrong is told to the loop.
     pub(crate) fn begin(store: &Store, handle: &Handle) -> Look {
         let stop = Arc::<AtomicBool>::default();
-        let (pace, handle) = (Pace::beside(Arc::clone(&stop)), handle.clone());
+        let (pace, handle) = (CheckPace::beside(Arc::clone(&stop)), handle.clone());
         // Where it cannot be started, there are the checks that every row gets when it is read.
         let thread = store.reader().ok().and_then(|mut reader| {
             let look = move || {

@@ -5,7 +5,7 @@
 
 use super::Without;
 use super::fold::Fold;
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_kernel::cgroup::{self, Hierarchy};
 use pinfold_kernel::proc::memory;
 use pinfold_shim::groups;
@@ -35,7 +35,7 @@ pub struct Read {
     /// How much it is.
     pub reading: Reading,
     /// How it was found out.
-    pub source: Source,
+    pub source: ReadingSource,
     /// What is on the swap beside it, in bytes; only told, never judged.
     pub swap: u64,
 }
@@ -95,7 +95,7 @@ impl Meter {
         let bytes = read(self.counters.as_ref()?, &mut scratch.buffer).ok()?;
         let text = text(bytes);
         let reading = Reading::Bytes(memory::of_group(&text)?);
-        Some(Read { reading, source: Source::Cgroup, swap: swapped(&text) })
+        Some(Read { reading, source: ReadingSource::Cgroup, swap: swapped(&text) })
     }
 
     /// Reads it exactly: the shares that its processes have of their memory. Takes milliseconds.
@@ -113,7 +113,7 @@ impl Meter {
         }
         scratch.pids = pids;
         let reading = if unreadable && sum < limit { Reading::Unknown } else { Reading::Bytes(sum) };
-        Read { reading, source: Source::Shares, swap: 0 }
+        Read { reading, source: ReadingSource::Shares, swap: 0 }
     }
 
     fn share(&self, pid: u32, scratch: &mut Scratch) -> Reading {
@@ -160,7 +160,7 @@ impl Meter {
             };
         }
         scratch.pids = pids;
-        Read { reading: sum, source: Source::Sum, swap }
+        Read { reading: sum, source: ReadingSource::Sum, swap }
     }
 
     /// The memory and the swap of one process. One that has ended has none.

@@ -6,7 +6,7 @@ use crate::crash;
 use crate::protocol::keep::Lock;
 use crate::protocol::report::Report;
 use pinfold_core::ids::RunNumber;
-use pinfold_lock::{Folder, Guard, Record, Request};
+use pinfold_lock::{Folder, Guard, LockRecord, Request};
 use std::os::fd::OwnedFd;
 
 impl Shim {
@@ -50,7 +50,7 @@ impl Shim {
 }
 
 /// What the session's own lock says of the run.
-fn request(record: &Record) -> Request {
+fn request(record: &LockRecord) -> Request {
     Request {
         reason: record.reason.clone(),
         session: record.session.clone(),

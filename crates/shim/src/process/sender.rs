@@ -8,7 +8,7 @@ use super::run::Run;
 use super::tree;
 use pinfold_kernel::pidfd;
 use pinfold_kernel::proc::tree::is_below;
-use pinfold_kernel::sender::Sender;
+use pinfold_kernel::sender::DatagramSender;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// What a sender is.
@@ -22,7 +22,7 @@ pub(super) enum Standing {
 }
 
 /// Judges a sender; `run` is the present one.
-pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> Standing {
+pub(super) fn judge(sender: &DatagramSender, run: Option<&Run>) -> Standing {
     let Some(pid) = sender.pid.filter(|_| sender.user == rustix::process::geteuid().as_raw()) else {
         return Standing::Stranger;
     };

@@ -2,7 +2,7 @@
 
 use crate::protocol::exited::{said, said_code};
 use crate::protocol::frame::{Fields, FrameError, Writer};
-use pinfold_core::exit::Said;
+use pinfold_core::exit::ExitNotice;
 
 /// What an agent can say through its notify socket. Repeated words may be folded into one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Notice {
     /// What it is doing, for people.
     Status(String),
     /// What its exit will mean.
-    Exit(Said),
+    Exit(ExitNotice),
 }
 
 impl Notice {

@@ -1,7 +1,7 @@
 //! A home of its own for every test, and a daemon that is played by it.
 
 use pinfold_core::ids::RunNumber;
-use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, Run, SessionName, Survivors};
+use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, RunName, SessionName, Survivors};
 use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
 use pinfold_shim::log::{Position, Reader, Stream};
 use pinfold_shim::{Command, Directory, Exited, Listens, Report, Start, Tie, Welcome};
@@ -81,7 +81,7 @@ impl World {
 
     pub(crate) fn lock(&self, session: &str) -> Guard {
         let request = Request {
-            run: Some(Run::new(format!("reserve-{}", unique())).unwrap()),
+            run: Some(RunName::new(format!("reserve-{}", unique())).unwrap()),
             survivors: Survivors::End,
             ..Request::default()
         };

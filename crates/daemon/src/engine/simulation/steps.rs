@@ -11,7 +11,7 @@ use crate::engine::input::{Agents, Input, Post, Sending};
 use crate::memory::Read;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::rules::LONGEST_GAP;
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{Event, EventKind, MessageId, Wall};
 use pinfold_store::{Batch, RunStep, Step as Stored, Trouble};
 use serde::{Deserialize, Serialize};
@@ -377,7 +377,7 @@ impl Case {
         let confirmed = std::mem::take(&mut self.shared.lock().confirmed);
         for (session, run) in confirmed {
             let reading = Reading::Bytes(MEMORY_LIMIT / 2);
-            let (id, read) = (self.ids[session], Read { reading, source: Source::Shares, swap: 0 });
+            let (id, read) = (self.ids[session], Read { reading, source: ReadingSource::Shares, swap: 0 });
             self.tell(session, Input::Memory { id, run, read });
         }
     }
