@@ -5,7 +5,7 @@ use crate::messages::{Home, millis};
 use crate::table::{Table, median, part};
 use pinfold_core::{EventKind, Mode, Session, Spec, Wall};
 use pinfold_store::{
-    AuditEvent, Batch, Limits, NewSession, Options, Reader, SessionId, Store, Sweep, Ticket, Ulid,
+    AuditEvent, Batch, NewSession, Reader, SessionId, Store, StoreOptions, Sweep, SweepLimits, Ticket, Ulid,
 };
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ fn create(store: &Store) {
 
 /// Does one sweep, as the daemon does; returns how long each step took.
 fn sweep(store: &Store, reader: &Reader, mut between: impl FnMut()) -> Vec<f64> {
-    let limits = Limits { size: Some(SIZE), ..Limits::default() };
+    let limits = SweepLimits { size: Some(SIZE), ..SweepLimits::default() };
     let (mut sweep, mut took) = (Sweep::new(limits), Vec::new());
     while let Some(batch) = sweep.next(&**reader).unwrap() {
         let begun = Instant::now();
@@ -106,7 +106,7 @@ fn mib(bytes: u64) -> String {
 fn grow(events: u64) {
     println!("{events} events in a loop, with `size = \"64M\"`");
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("pinfold.db"), &Options::default()).unwrap();
+    let store = Store::open(&folder.path().join("pinfold.db"), &StoreOptions::default()).unwrap();
     create(&store);
     let (begun, over) = (Instant::now(), AtomicBool::new(false));
     let (largest, commits, beside) = std::thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn shrinkable() {
                 if old {
                     std::fs::write(&path, OLD).unwrap();
                 }
-                let store = Store::open(&path, &Options::default()).unwrap();
+                let store = Store::open(&path, &StoreOptions::default()).unwrap();
                 let begun = Instant::now();
                 for _ in 0..rounds {
                     store.commit(batch(events, |_| None)).wait().unwrap();
@@ -210,7 +210,7 @@ fn sweep_beside(store: &Store, over: &AtomicBool) -> Vec<f64> {
 
 /// Fills the database of a home whose daemon is down.
 fn fill(home: &Path, events: u64, all_of: SessionId) {
-    let store = Store::open(&home.join("pinfold.db"), &Options::default()).unwrap();
+    let store = Store::open(&home.join("pinfold.db"), &StoreOptions::default()).unwrap();
     let reader = store.reader().unwrap();
     while reader.max_seq().unwrap() < events {
         let many = (events - reader.max_seq().unwrap()).min(10_000);

@@ -5,8 +5,8 @@ use crate::messages::millis;
 use crate::table::part;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{EventKind, MessageId, Mode, Session, Spec, Wall};
-use pinfold_store::search::{Follower, Index, Named, Stepped, Wanted, Words, search};
-use pinfold_store::{AuditEvent, Batch, NewSession, Options, SessionId, Step, Store, Ulid};
+use pinfold_store::search::{Follower, Index, NamedSession, SearchQuery, SearchWords, Stepped, search};
+use pinfold_store::{AuditEvent, Batch, NewSession, SessionId, Step, Store, StoreOptions, Ulid};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -23,7 +23,7 @@ const SEARCHES: usize = 50;
 
 pub(crate) fn run() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("pinfold.db"), &Options::default()).unwrap();
+    let store = Store::open(&folder.path().join("pinfold.db"), &StoreOptions::default()).unwrap();
     let names = fill(&store);
     let reader = store.reader().unwrap();
     let path = folder.path().join("search.db");
@@ -53,7 +53,7 @@ pub(crate) fn run() {
 }
 
 /// Makes each kind of search, often enough for a steady result.
-fn seek(store: &Store, path: &Path, names: &[Named]) {
+fn seek(store: &Store, path: &Path, names: &[NamedSession]) {
     let one = Some([names[7].id].into());
     let rows = [
         ("a word of one message", "needle77777", None),
@@ -68,7 +68,7 @@ fn seek(store: &Store, path: &Path, names: &[Named]) {
         ("nothing", "nowhere", None),
     ];
     for (what, text, within) in rows {
-        let wanted = Wanted { words: Words::new(text), within, limit: 20 };
+        let wanted = SearchQuery { words: SearchWords::new(text), within, limit: 20 };
         let times: Vec<(f64, f64)> = (0..SEARCHES)
             .map(|_| {
                 let (begun, processor) = (Instant::now(), processor());
@@ -99,13 +99,13 @@ fn id(number: u64) -> SessionId {
     SessionId(Ulid::new(1_700_000_000_000, u128::from(number)))
 }
 
-fn fill(store: &Store) -> Vec<Named> {
+fn fill(store: &Store) -> Vec<NamedSession> {
     let core = Session::new(Spec::new(Mode::OnDemand));
     let mut batch = Batch::new();
-    let names: Vec<Named> = (0..SESSIONS)
-        .map(|number| Named { id: id(number), name: format!("session-{number}"), created_at: Wall(1) })
+    let names: Vec<NamedSession> = (0..SESSIONS)
+        .map(|number| NamedSession { id: id(number), name: format!("session-{number}"), created_at: Wall(1) })
         .collect();
-    for Named { id, name, created_at } in names.clone() {
+    for NamedSession { id, name, created_at } in names.clone() {
         let definition = Value::Object(Map::new());
         batch.create(NewSession { id, name, definition, parent: None, created_at }, &core);
     }

@@ -2,12 +2,12 @@
 //!
 //! A request has no deadline of its own. Whether the daemon runs at all is asked separately: see [`Client::ping`].
 
-use crate::endpoint::{self, Call, Endpoint, Whole};
+use crate::endpoint::{self, Call, Endpoint, WholeAnswer};
 use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
 use crate::http::{self, BodyReader, Rest};
 use crate::object::Ping;
-use crate::place::{self, Place};
-use crate::watched::{ANSWERS_WITHIN, AskAfter, Mute, Sign, Watched, timed_out};
+use crate::place::{self, DaemonPlace};
+use crate::watched::{ANSWERS_WITHIN, AskAfter, Mute, Sign, WatchedConnection, timed_out};
 use pinfold_kernel::peer::Other;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,9 +25,9 @@ pub struct Client {
 
 /// Keeps an answer open that goes on; dropping this ends it.
 #[derive(Debug)]
-pub struct Held(UnixStream);
+pub struct OpenAnswer(UnixStream);
 
-impl Drop for Held {
+impl Drop for OpenAnswer {
     fn drop(&mut self) {
         // It may have ended by itself.
         _ = self.0.shutdown(std::net::Shutdown::Both);
@@ -110,7 +110,7 @@ impl Client {
 
     /// Returns where the daemon is now, as far as is known.
     fn address(&self) -> PathBuf {
-        let place = self.home.as_deref().and_then(Place::read);
+        let place = self.home.as_deref().and_then(DaemonPlace::read);
         place.map_or_else(|| self.socket.clone(), |place| place.socket)
     }
 
@@ -129,7 +129,7 @@ impl Client {
     pub fn ask<T, E>(&self, call: &Call<E>) -> Result<T, ClientError>
     where
         T: DeserializeOwned,
-        E: Endpoint<Answer = Whole<T>>,
+        E: Endpoint<Answer = WholeAnswer<T>>,
     {
         serde_json::from_slice(&self.text(call)?).map_err(ClientError::Garbled)
     }
@@ -142,7 +142,7 @@ impl Client {
     pub fn ask_once<T, E>(&self, call: &Call<E>) -> Result<T, ClientError>
     where
         T: DeserializeOwned,
-        E: Endpoint<Answer = Whole<T>>,
+        E: Endpoint<Answer = WholeAnswer<T>>,
     {
         let body = call.body().map_err(ClientError::Garbled)?;
         let unheard = |source: io::Error| match ClientError::from(source) {
@@ -153,7 +153,7 @@ impl Client {
             | ClientError::Refused(_)
             | ClientError::Garbled(_)) => other,
         };
-        let mut stream = Watched::new(self.connect()?, Box::new(self.clone())).map_err(unheard)?;
+        let mut stream = WatchedConnection::new(self.connect()?, Box::new(self.clone())).map_err(unheard)?;
         let ping = endpoint::Ping::DESCRIPTION;
         http::write_first_request(&mut stream, ping.method.word(), ping.path).map_err(unheard)?;
         let mut stream = answer(BufReader::new(stream)).map_err(unheard)??.passed().map_err(unheard)?;
@@ -203,10 +203,10 @@ impl Client {
     pub fn held_lines<E: Endpoint>(
         &self,
         call: &Call<E>,
-    ) -> Result<(Held, impl Iterator<Item = io::Result<String>> + use<E>), ClientError> {
+    ) -> Result<(OpenAnswer, impl Iterator<Item = io::Result<String>> + use<E>), ClientError> {
         let mut body = self.send(call)?;
         body.stream().be_patient()?;
-        let held = Held(body.stream().hold()?);
+        let held = OpenAnswer(body.stream().hold()?);
         Ok((held, BufReader::new(body).lines()))
     }
 
@@ -235,7 +235,10 @@ impl Client {
     }
 
     /// Sends a request and reads the head of its answer.
-    pub(crate) fn send<E: Endpoint>(&self, call: &Call<E>) -> Result<BodyReader<Watched>, ClientError> {
+    pub(crate) fn send<E: Endpoint>(
+        &self,
+        call: &Call<E>,
+    ) -> Result<BodyReader<WatchedConnection>, ClientError> {
         let body = call.body().map_err(ClientError::Garbled)?;
         self.open(E::DESCRIPTION.method.word(), call.address(), body)
     }
@@ -264,8 +267,8 @@ impl Client {
         method: &str,
         path: &str,
         body: Option<&[u8]>,
-    ) -> Result<BodyReader<Watched>, ClientError> {
-        let mut stream = Watched::new(self.connect()?, Box::new(self.clone()))?;
+    ) -> Result<BodyReader<WatchedConnection>, ClientError> {
+        let mut stream = WatchedConnection::new(self.connect()?, Box::new(self.clone()))?;
         // A daemon that has heard enough answers and closes: its answer counts, not that we were cut short.
         let written = http::write_request(&mut stream, method, path, body);
         answer(BufReader::new(stream)).map_err(|error| written.err().unwrap_or(error))?
@@ -274,7 +277,7 @@ impl Client {
     /// Connects where the home says its daemon is. An address that its daemon left behind is not final, nor
     /// is one outside of the home if no daemon holds the home: another home's daemon may listen there.
     fn connect(&self) -> Result<UnixStream, ClientError> {
-        let written = self.home.as_deref().and_then(Place::read).map(|place| place.socket);
+        let written = self.home.as_deref().and_then(DaemonPlace::read).map(|place| place.socket);
         match written.as_deref().map(connect) {
             Some(Ok(stream)) => return Ok(stream),
             Some(Err(error)) if timed_out(&error) => return Err(ClientError::Mute(self.mute())),

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 /// The head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct AnswerHead {
     pub(crate) status: u16,
     /// What it says about a list.
     pub(crate) rest: Rest,
@@ -62,7 +62,7 @@ fn request(method: &str, path: &str, body: Option<&[u8]>, fields: &str) -> Vec<u
     request
 }
 
-pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
+pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<AnswerHead> {
     let line = read_line(from)?;
     let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
     let status = status.ok_or_else(|| malformed("status line"))?;
@@ -71,7 +71,7 @@ pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
         let text = read_line(from)?;
         let line = text.to_ascii_lowercase();
         if line.is_empty() {
-            return Ok(Head { status, rest, body });
+            return Ok(AnswerHead { status, rest, body });
         }
         if let Some(length) = line.strip_prefix("content-length:") {
             body = Body::Length(length.trim().parse().map_err(|_| malformed("content-length"))?);
@@ -114,7 +114,7 @@ pub(crate) struct BodyReader<R> {
 }
 
 impl<R: Read> BodyReader<R> {
-    pub(crate) fn new(from: BufReader<R>, head: Head) -> Self {
+    pub(crate) fn new(from: BufReader<R>, head: AnswerHead) -> Self {
         BodyReader { from, rest: head.rest, body: head.body, chunk: 0 }
     }
 

@@ -23,7 +23,7 @@ pub use client::{Client, ClientError};
 pub use error::{ErrorBody, ErrorKind};
 pub use http::Rest;
 pub use name::{Name, NotAName};
-pub use place::Place;
+pub use place::DaemonPlace;
 pub use watched::Mute;
 
 /// The version of the API: the `v1` at the beginning of all addresses.

@@ -1,7 +1,7 @@
 //! Lists of any length, one object at a time: neither side has to have a whole list in memory.
 
 use crate::client::{Client, ClientError};
-use crate::endpoint::{Call, Endpoint, List};
+use crate::endpoint::{Call, Endpoint, ListAnswer};
 use crate::http::Rest;
 use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use std::fmt;
@@ -21,7 +21,7 @@ impl Client {
     where
         T: DeserializeOwned,
         E: Endpoint,
-        E::Answer: List<Item = T>,
+        E::Answer: ListAnswer<Item = T>,
     {
         let mut body = self.send(call)?;
         let rest = std::mem::take(&mut body.rest);

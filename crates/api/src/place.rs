@@ -25,21 +25,21 @@ const PROGRAM: &str = "pinfold";
 
 /// Where a daemon is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DaemonPlace {
     /// The daemon's process.
     pub pid: u32,
     /// Its API socket.
     pub socket: PathBuf,
 }
 
-impl Place {
+impl DaemonPlace {
     /// Reads what the home says. A missing or torn file says nothing, nor does one that was written for
     /// another home or names a socket of another user.
     ///
     /// It may have outlived its daemon, so it proves nothing: it only says where to ask.
     #[must_use]
-    pub fn read(home: &Path) -> Option<Place> {
-        let (place, of) = Place::from_bytes(&std::fs::read(home.join(FILE)).ok()?)?;
+    pub fn read(home: &Path) -> Option<DaemonPlace> {
+        let (place, of) = DaemonPlace::from_bytes(&std::fs::read(home.join(FILE)).ok()?)?;
         let (socket, home) = (std::fs::metadata(&place.socket).ok()?, std::fs::metadata(home).ok()?);
         // A copied home has the file of another home's daemon.
         let ours = of == (home.dev(), home.ino()) && socket.uid() == home.uid();
@@ -72,14 +72,14 @@ impl Place {
     }
 
     /// A path may contain any byte but 0, even a newline: the last one ends the file.
-    fn from_bytes(bytes: &[u8]) -> Option<(Place, (u64, u64))> {
+    fn from_bytes(bytes: &[u8]) -> Option<(DaemonPlace, (u64, u64))> {
         let bytes = bytes.strip_suffix(b"\n")?;
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
         let mut words = std::str::from_utf8(&bytes[..line]).ok()?.split(' ');
         let pid = words.next()?.parse().ok()?;
         let home = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let socket = PathBuf::from(std::ffi::OsString::from_vec(bytes[line + 1..].to_vec()));
-        socket.is_absolute().then_some((Place { pid, socket }, home))
+        socket.is_absolute().then_some((DaemonPlace { pid, socket }, home))
     }
 }
 
@@ -87,7 +87,7 @@ impl Place {
 /// seen from here or is gone.
 #[must_use]
 pub fn holder(home: &Path) -> Option<u32> {
-    let written = std::fs::read(home.join(FILE)).ok().and_then(|bytes| Place::from_bytes(&bytes));
+    let written = std::fs::read(home.join(FILE)).ok().and_then(|bytes| DaemonPlace::from_bytes(&bytes));
     let written = written.map(|(place, _)| place.pid);
     locks(home).iter().find_map(|lock| {
         let lock = std::fs::metadata(lock).ok()?;
@@ -182,17 +182,17 @@ mod tests {
     #[test]
     fn any_path_is_read_back_and_a_torn_file_says_nothing() {
         for path in [&b"/run/user/7/pinfold/pinfold.sock"[..], b"/a\nb/\xff.sock"] {
-            let place = Place { pid: 4711, socket: OsStr::from_bytes(path).into() };
+            let place = DaemonPlace { pid: 4711, socket: OsStr::from_bytes(path).into() };
             let bytes = place.to_bytes((7, 8));
-            assert_eq!(Place::from_bytes(&bytes), Some((place, (7, 8))));
+            assert_eq!(DaemonPlace::from_bytes(&bytes), Some((place, (7, 8))));
             for cut in 0..bytes.len() - 1 {
-                let torn = Place::from_bytes(&bytes[..cut]);
+                let torn = DaemonPlace::from_bytes(&bytes[..cut]);
                 // A newline in a path may end a piece of it; that piece is not a socket.
                 assert!(torn.is_none() || path.contains(&b'\n'), "{cut}");
             }
         }
-        assert_eq!(Place::from_bytes(b"4711 7 8\nrelative.sock\n"), None);
-        assert_eq!(Place::from_bytes(b"4711\n/of/no/home.sock\n"), None);
-        assert_eq!(Place::from_bytes(b"\0\0\0\0"), None);
+        assert_eq!(DaemonPlace::from_bytes(b"4711 7 8\nrelative.sock\n"), None);
+        assert_eq!(DaemonPlace::from_bytes(b"4711\n/of/no/home.sock\n"), None);
+        assert_eq!(DaemonPlace::from_bytes(b"\0\0\0\0"), None);
     }
 }

@@ -49,18 +49,18 @@ pub(crate) trait AskAfter: std::fmt::Debug + Send {
 
 /// A connection to a daemon that is watched.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedConnection {
     stream: UnixStream,
     client: Box<dyn AskAfter>,
     /// How often in a row no process listened where the daemon was asked.
     nobody: u32,
 }
 
-impl Watched {
-    pub(crate) fn new(stream: UnixStream, client: Box<dyn AskAfter>) -> io::Result<Watched> {
+impl WatchedConnection {
+    pub(crate) fn new(stream: UnixStream, client: Box<dyn AskAfter>) -> io::Result<WatchedConnection> {
         stream.set_read_timeout(Some(FIRST))?;
         stream.set_write_timeout(Some(FIRST))?;
-        Ok(Watched { stream, client, nobody: 0 })
+        Ok(WatchedConnection { stream, client, nobody: 0 })
     }
 
     /// Waits for as long as the connection is open, without pings.
@@ -105,13 +105,13 @@ pub(crate) fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-impl Read for Watched {
+impl Read for WatchedConnection {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.insist(|stream| stream.read(into))
     }
 }
 
-impl Write for Watched {
+impl Write for WatchedConnection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.insist(|stream| stream.write(bytes))
     }

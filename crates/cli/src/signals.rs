@@ -10,14 +10,14 @@ const WANTED: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 
 /// Readable when one of these signals has arrived.
 pub(crate) struct Signals {
-    arrived: signals::Signals,
+    arrived: signals::SignalFd,
     resized: Cell<bool>,
     ends: Cell<bool>,
 }
 
 /// Blocks the signals' usual effect. Call this before starting any thread.
 pub(crate) fn take() -> io::Result<Signals> {
-    let arrived = signals::Signals::take(&WANTED)?;
+    let arrived = signals::SignalFd::take(&WANTED)?;
     Ok(Signals { arrived, resized: Cell::new(false), ends: Cell::new(false) })
 }
 

@@ -25,7 +25,7 @@ pub struct Member(pub u128);
 
 /// The state of one session of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct MemberStanding {
     /// The session.
     pub member: Member,
     /// What it would do next if it could.
@@ -95,13 +95,13 @@ pub struct Held {
     pub go_on: bool,
     /// How far the account has recovered since.
     #[serde(default)]
-    pub stage: Stage,
+    pub stage: HoldStage,
 }
 
 /// How far an account has recovered from a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum HoldStage {
     /// No session works.
     #[default]
     Waiting,
@@ -136,7 +136,7 @@ pub struct Refused {
 
 /// What a refusal changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum RefusalEffect {
     /// The account is held from now on.
     Held,
     /// The account was held already; the hold is updated.
@@ -151,15 +151,15 @@ impl Account {
     }
 
     /// Notes that work was refused.
-    pub fn refused(&mut self, refused: &Refused, now: Now) -> News {
-        let graver = |held: &Held| held.stage == Stage::Waiting && held.kind != HoldKind::Overloaded;
+    pub fn refused(&mut self, refused: &Refused, now: Now) -> RefusalEffect {
+        let graver = |held: &Held| held.stage == HoldStage::Waiting && held.kind != HoldKind::Overloaded;
         if refused.kind == HoldKind::Overloaded && self.held.as_ref().is_some_and(graver) {
-            return News::Again;
+            return RefusalEffect::Again;
         }
         let before = self.held.take().filter(|held| held.kind == refused.kind);
         // A refusal that arrives while the others already wait repeats what is known.
-        let same = before.as_ref().is_some_and(|held| held.stage == Stage::Waiting);
-        let in_trial = before.as_ref().is_some_and(|held| matches!(held.stage, Stage::Trial { .. }));
+        let same = before.as_ref().is_some_and(|held| held.stage == HoldStage::Waiting);
+        let in_trial = before.as_ref().is_some_and(|held| matches!(held.stage, HoldStage::Trial { .. }));
         let refusals = before.as_ref().filter(|_| same || in_trial).map_or(0, |held| held.refusals);
         let refusals = if same { refusals } else { refusals + 1 };
         let told = refused.until.or_else(|| self.resets_of(refused));
@@ -175,9 +175,9 @@ impl Account {
             refusals,
             skipped: BTreeSet::new(),
             go_on: false,
-            stage: Stage::Waiting,
+            stage: HoldStage::Waiting,
         });
-        if same || in_trial { News::Again } else { News::Held }
+        if same || in_trial { RefusalEffect::Again } else { RefusalEffect::Held }
     }
 
     /// Returns when the limit that was reached resets, if the vendor has reported that before.
@@ -189,7 +189,7 @@ impl Account {
     /// Notes that a turn of a member succeeded; returns whether that changed anything.
     pub fn worked(&mut self, member: Member, now: Now) -> bool {
         let Some(held) = &mut self.held else { return false };
-        if !matches!(held.stage, Stage::Trial { member: trying, .. } if trying == member) {
+        if !matches!(held.stage, HoldStage::Trial { member: trying, .. } if trying == member) {
             return false;
         }
         held.pass(member, now);
@@ -200,7 +200,7 @@ impl Account {
     pub fn go_on(&mut self, now: Now) -> bool {
         let Some(held) = &mut self.held else { return false };
         held.go_on = true;
-        if held.stage == Stage::Waiting {
+        if held.stage == HoldStage::Waiting {
             held.until = Some(now.moment());
         }
         true
@@ -214,18 +214,18 @@ impl Account {
             *until = now.after(now.wall.until(until.wall));
         }
         match &mut held.stage {
-            Stage::Waiting => {}
-            Stage::Trial { .. } => {
-                held.stage = Stage::Waiting;
+            HoldStage::Waiting => {}
+            HoldStage::Trial { .. } => {
+                held.stage = HoldStage::Waiting;
                 held.until = Some(now.moment());
             }
-            Stage::Open { last, .. } => *last = None,
+            HoldStage::Open { last, .. } => *last = None,
         }
     }
 
     /// Advances the hold as far as these sessions allow; they are listed in the order in which they may try.
     /// Returns whether anything changed.
-    pub fn settle(&mut self, all: &[Standing], now: Now) -> bool {
+    pub fn settle(&mut self, all: &[MemberStanding], now: Now) -> bool {
         let before = self.held.clone();
         while let Some(held) = &mut self.held {
             let stage = held.stage.clone();
@@ -244,9 +244,9 @@ impl Account {
     pub fn hold_of(&self, name: &str, member: Member, resumes: bool) -> Option<Hold> {
         let held = self.held.as_ref()?;
         let free = match &held.stage {
-            Stage::Waiting => false,
-            Stage::Trial { member: trying, .. } => *trying == member,
-            Stage::Open { passed, .. } => passed.contains(&member),
+            HoldStage::Waiting => false,
+            HoldStage::Trial { member: trying, .. } => *trying == member,
+            HoldStage::Open { passed, .. } => passed.contains(&member),
         };
         if free {
             return None;
@@ -263,9 +263,9 @@ impl Account {
     pub fn next_deadline(&self) -> Option<Moment> {
         let held = self.held.as_ref()?;
         match &held.stage {
-            Stage::Waiting => held.until,
-            Stage::Trial { since, .. } => Some(ahead(*since, TRIAL)),
-            Stage::Open { last, .. } => last.map(|(_, since)| ahead(since, NEXT)),
+            HoldStage::Waiting => held.until,
+            HoldStage::Trial { since, .. } => Some(ahead(*since, TRIAL)),
+            HoldStage::Open { last, .. } => last.map(|(_, since)| ahead(since, NEXT)),
         }
     }
 }
@@ -284,35 +284,35 @@ impl Held {
 
     fn pass(&mut self, member: Member, now: Now) {
         self.refusals = 0;
-        self.stage = Stage::Open { passed: BTreeSet::from([member]), last: Some((member, now.moment())) };
+        self.stage = HoldStage::Open { passed: BTreeSet::from([member]), last: Some((member, now.moment())) };
     }
 
-    fn step(&mut self, all: &[Standing], now: Now) {
+    fn step(&mut self, all: &[MemberStanding], now: Now) {
         let of = |member: Member| all.iter().find(|one| one.member == member);
         match &self.stage {
-            Stage::Waiting => {
+            HoldStage::Waiting => {
                 let due = self.until.is_some_and(|until| until.boot <= now.boot);
-                let may = |one: &&Standing| one.wants == Wants::Turn && self.lets(one.resumes);
+                let may = |one: &&MemberStanding| one.wants == Wants::Turn && self.lets(one.resumes);
                 let others = all.iter().filter(may).find(|one| !self.skipped.contains(&one.member));
                 let first = others.or_else(|| all.iter().find(may));
                 if let (true, Some(first)) = (due, first) {
-                    self.stage = Stage::Trial { member: first.member, since: now.moment() };
+                    self.stage = HoldStage::Trial { member: first.member, since: now.moment() };
                 }
             }
-            Stage::Trial { member, since } => {
+            HoldStage::Trial { member, since } => {
                 let (member, late) = (*member, now.boot.since(since.boot) >= TRIAL);
                 match of(member).map(|one| one.wants) {
                     // Its turn is gone and did not succeed: another session tries.
-                    Some(Wants::Nothing) | None => self.stage = Stage::Waiting,
+                    Some(Wants::Nothing) | None => self.stage = HoldStage::Waiting,
                     Some(Wants::AtWork) if late => self.pass(member, now),
                     Some(Wants::Turn) if late => {
                         self.skipped.insert(member);
-                        self.stage = Stage::Waiting;
+                        self.stage = HoldStage::Waiting;
                     }
                     Some(Wants::AtWork | Wants::Turn) => {}
                 }
             }
-            Stage::Open { passed, last } => {
+            HoldStage::Open { passed, last } => {
                 let waits = last.is_some_and(|(last, since)| {
                     let wants = of(last).map(|one| one.wants);
                     wants == Some(Wants::Turn) && now.boot.since(since.boot) < NEXT
@@ -323,15 +323,15 @@ impl Held {
                 if let (false, Some(next)) = (waits, next) {
                     let mut passed = passed.clone();
                     passed.insert(next.member);
-                    self.stage = Stage::Open { passed, last: Some((next.member, now.moment())) };
+                    self.stage = HoldStage::Open { passed, last: Some((next.member, now.moment())) };
                 }
             }
         }
     }
 
     /// Whether no session is held back any more.
-    fn is_over(&self, all: &[Standing]) -> bool {
-        let Stage::Open { passed, .. } = &self.stage else { return false };
+    fn is_over(&self, all: &[MemberStanding]) -> bool {
+        let HoldStage::Open { passed, .. } = &self.stage else { return false };
         all.iter()
             .all(|one| self.lets(one.resumes) && (one.wants != Wants::Turn || passed.contains(&one.member)))
     }

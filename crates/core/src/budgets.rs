@@ -12,11 +12,11 @@ pub struct Budgets {
     /// Whether the soft limit was already warned about in this streak.
     pub crash_warned: bool,
     /// Clean exits, the newest last.
-    pub clean: Window,
+    pub clean: RecentExits,
     /// Waits in the current episode of too many clean exits; 0 outside an episode.
     pub clean_waits: u32,
     /// Drains, the newest last.
-    pub drains: Window,
+    pub drains: RecentExits,
     /// Whether the drain loop was already warned about in this episode.
     pub drain_warned: bool,
     /// Contended exits in a row.
@@ -29,16 +29,16 @@ pub struct Budgets {
 impl Budgets {
     /// Forgets times measured by the clock of another boot; the streak stays.
     pub fn forget_clock(&mut self) {
-        self.clean = Window::default();
-        self.drains = Window::default();
+        self.clean = RecentExits::default();
+        self.drains = RecentExits::default();
     }
 }
 
 /// The moments of the latest exits of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Window(Vec<Boot>);
+pub struct RecentExits(Vec<Boot>);
 
-impl Window {
+impl RecentExits {
     /// Notes an exit at `now`, drops those older than `span`, and returns how many are left.
     ///
     /// Never keeps more than `limit + 1` entries: that is enough to see that the limit is exceeded.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_window_slides_and_its_edge_still_counts() {
-        let mut window = Window::default();
+        let mut window = RecentExits::default();
         assert_eq!(window.note(Boot(0), SPAN, 10), 1);
         assert_eq!(window.note(Boot(60), SPAN, 10), 2);
         assert_eq!(window.note(Boot(61), SPAN, 10), 2);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_window_keeps_one_more_than_its_limit_and_no_more() {
-        let mut window = Window::default();
+        let mut window = RecentExits::default();
         let counts: Vec<usize> = (0..6).map(|at| window.note(Boot(at), SPAN, 2)).collect();
         assert_eq!(counts, [1, 2, 3, 3, 3, 3]);
         window.clear();

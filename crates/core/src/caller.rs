@@ -37,16 +37,16 @@ pub enum Sighting {
 
 /// The judgement on a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct CallerStanding {
     /// What confines it; empty if nothing does.
-    pub confined: Vec<Mark>,
+    pub confined: Vec<Confinement>,
     /// The shims above it, the nearest first; if there is one, the peer belongs to a run.
     pub shims: Vec<u32>,
 }
 
 /// One sign that a process is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum Confinement {
     /// It cannot gain privileges.
     NoNewPrivs,
     /// Its system calls are filtered.
@@ -66,46 +66,47 @@ pub enum Mark {
 }
 
 /// The namespaces in the order of [`Bounds::namespaces`].
-const NAMESPACES: [Mark; 4] = [Mark::Mount, Mark::User, Mark::Pid, Mark::Net];
+const NAMESPACES: [Confinement; 4] =
+    [Confinement::Mount, Confinement::User, Confinement::Pid, Confinement::Net];
 
 /// Judges a peer relative to `own`, the restrictions on the process that asks.
 ///
 /// ```
-/// use pinfold_core::caller::{Bounds, Mark, Sighting, judge};
+/// use pinfold_core::caller::{Bounds, Confinement, Sighting, judge};
 /// let own = Bounds { namespaces: [1, 2, 3, 4], ..Bounds::default() };
 /// let boxed = Bounds { no_new_privs: true, namespaces: [9, 2, 3, 4], ..own };
 /// let standing = judge(&own, Sighting::Whole { bounds: boxed, shims: vec![4711] });
-/// assert_eq!(standing.confined, [Mark::NoNewPrivs, Mark::Mount]);
+/// assert_eq!(standing.confined, [Confinement::NoNewPrivs, Confinement::Mount]);
 /// assert!(judge(&own, Sighting::Whole { bounds: own, shims: vec![] }).is_person());
 /// ```
 #[must_use]
-pub fn judge(own: &Bounds, sighting: Sighting) -> Standing {
+pub fn judge(own: &Bounds, sighting: Sighting) -> CallerStanding {
     match sighting {
-        Sighting::Whole { bounds, shims } => Standing { confined: marks(own, &bounds), shims },
-        Sighting::Unseen => Standing::confined_by(Mark::Pid),
-        Sighting::Ended => Standing::confined_by(Mark::Ended),
-        Sighting::Unreadable => Standing::confined_by(Mark::Unreadable),
+        Sighting::Whole { bounds, shims } => CallerStanding { confined: marks(own, &bounds), shims },
+        Sighting::Unseen => CallerStanding::confined_by(Confinement::Pid),
+        Sighting::Ended => CallerStanding::confined_by(Confinement::Ended),
+        Sighting::Unreadable => CallerStanding::confined_by(Confinement::Unreadable),
     }
 }
 
 /// Compares a peer with us. A peer that is freer than we are gains nothing through us; one in another
 /// namespace sees another world, not a smaller one.
-fn marks(own: &Bounds, peer: &Bounds) -> Vec<Mark> {
+fn marks(own: &Bounds, peer: &Bounds) -> Vec<Confinement> {
     let mut marks = Vec::new();
     if peer.no_new_privs && !own.no_new_privs {
-        marks.push(Mark::NoNewPrivs);
+        marks.push(Confinement::NoNewPrivs);
     }
     if peer.filters > own.filters {
-        marks.push(Mark::Seccomp);
+        marks.push(Confinement::Seccomp);
     }
     let pairs = own.namespaces.iter().zip(&peer.namespaces).zip(NAMESPACES);
     marks.extend(pairs.filter(|((own, peer), _)| own != peer).map(|(_, mark)| mark));
     marks
 }
 
-impl Standing {
-    fn confined_by(mark: Mark) -> Standing {
-        Standing { confined: vec![mark], shims: Vec::new() }
+impl CallerStanding {
+    fn confined_by(mark: Confinement) -> CallerStanding {
+        CallerStanding { confined: vec![mark], shims: Vec::new() }
     }
 
     /// Whether the peer is confined.
@@ -121,17 +122,17 @@ impl Standing {
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for Confinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Mark::NoNewPrivs => "NoNewPrivs",
-            Mark::Seccomp => "Seccomp",
-            Mark::Mount => "mnt",
-            Mark::User => "user",
-            Mark::Pid => "pid",
-            Mark::Net => "net",
-            Mark::Ended => "ended before it could be placed",
-            Mark::Unreadable => "cannot be looked at",
+            Confinement::NoNewPrivs => "NoNewPrivs",
+            Confinement::Seccomp => "Seccomp",
+            Confinement::Mount => "mnt",
+            Confinement::User => "user",
+            Confinement::Pid => "pid",
+            Confinement::Net => "net",
+            Confinement::Ended => "ended before it could be placed",
+            Confinement::Unreadable => "cannot be looked at",
         })
     }
 }
@@ -146,19 +147,19 @@ mod tests {
     fn what_keeps_a_peer_back_more_than_us_confines_it() {
         let nnp = Bounds { no_new_privs: true, ..OWN };
         let filtered = Bounds { filters: 1, ..nnp };
-        let rows: [(Bounds, Bounds, &[Mark]); 10] = [
+        let rows: [(Bounds, Bounds, &[Confinement]); 10] = [
             (OWN, OWN, &[]),
-            (OWN, nnp, &[Mark::NoNewPrivs]),
-            (OWN, filtered, &[Mark::NoNewPrivs, Mark::Seccomp]),
-            (OWN, Bounds { filters: 1, ..OWN }, &[Mark::Seccomp]),
-            (OWN, Bounds { namespaces: [9, 2, 3, 4], ..OWN }, &[Mark::Mount]),
-            (OWN, Bounds { namespaces: [1, 9, 3, 4], ..OWN }, &[Mark::User]),
-            (OWN, Bounds { namespaces: [1, 2, 9, 9], ..OWN }, &[Mark::Pid, Mark::Net]),
+            (OWN, nnp, &[Confinement::NoNewPrivs]),
+            (OWN, filtered, &[Confinement::NoNewPrivs, Confinement::Seccomp]),
+            (OWN, Bounds { filters: 1, ..OWN }, &[Confinement::Seccomp]),
+            (OWN, Bounds { namespaces: [9, 2, 3, 4], ..OWN }, &[Confinement::Mount]),
+            (OWN, Bounds { namespaces: [1, 9, 3, 4], ..OWN }, &[Confinement::User]),
+            (OWN, Bounds { namespaces: [1, 2, 9, 9], ..OWN }, &[Confinement::Pid, Confinement::Net]),
             // A daemon under NoNewPrivileges=, or in a container with a filter: its neighbours are as free as it is.
             (nnp, nnp, &[]),
             (filtered, OWN, &[]),
             // One more filter on top of those that both have.
-            (filtered, Bounds { filters: 2, ..nnp }, &[Mark::Seccomp]),
+            (filtered, Bounds { filters: 2, ..nnp }, &[Confinement::Seccomp]),
         ];
         for (own, bounds, expected) in rows {
             let standing = judge(&own, Sighting::Whole { bounds, shims: vec![7] });
@@ -170,9 +171,9 @@ mod tests {
     #[test]
     fn what_cannot_be_placed_is_confined_and_never_a_person() {
         let rows = [
-            (Sighting::Unseen, Mark::Pid),
-            (Sighting::Ended, Mark::Ended),
-            (Sighting::Unreadable, Mark::Unreadable),
+            (Sighting::Unseen, Confinement::Pid),
+            (Sighting::Ended, Confinement::Ended),
+            (Sighting::Unreadable, Confinement::Unreadable),
         ];
         for (sighting, mark) in rows {
             let standing = judge(&OWN, sighting);

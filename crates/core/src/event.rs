@@ -7,10 +7,10 @@ use crate::hold::Hold;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
-use crate::rules::memory::{Reading, Source};
+use crate::rules::memory::{Reading, ReadingSource};
 use crate::talk::{Dialog, RequestAnswer, RequestKind, Standing};
 use crate::unended::Unended;
-use crate::usage::Report;
+use crate::usage::UsageReport;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -283,7 +283,7 @@ pub enum RunEvent {
     /// It became known what its agent is doing.
     Standing(Box<Standing>),
     /// Its agent reported what a turn used.
-    Spent(Box<Report>),
+    Spent(Box<UsageReport>),
     /// Its vendor session became known, and another process holds it.
     VendorBusy {
         /// The holder, where it is known.
@@ -316,7 +316,7 @@ pub enum RunEvent {
         /// The reading.
         reading: Reading,
         /// Where the reading comes from.
-        source: Source,
+        source: ReadingSource,
     },
 }
 

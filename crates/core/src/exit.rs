@@ -68,7 +68,7 @@ impl fmt::Display for Exit {
 /// What an agent announced about its exit through its notify socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum ExitNotice {
     /// It ends to give memory back.
     Drained,
     /// Another process holds what it needs.
@@ -107,7 +107,7 @@ pub struct Ended {
     pub exit: Exit,
     /// What the agent announced, if it did.
     #[serde(default)]
-    pub said: Option<Said>,
+    pub said: Option<ExitNotice>,
     /// What was recognised about it.
     #[serde(default)]
     pub recognised: Option<Recognised>,

@@ -2,7 +2,7 @@
 
 use crate::guest::GuestStage;
 use crate::hold::Hold;
-use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, Stage, StartRefused, State};
+use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, StartRefused, StartStage, State};
 use crate::policy::Mode;
 use crate::rules::WaitReason;
 use crate::rules::verdict::Asked;
@@ -78,8 +78,8 @@ impl Session {
         }
         match &self.life {
             Life::Idle { since } => format!("idle: {}", self.idle_because(*since)),
-            Life::Starting { stage: Stage::Reserving, .. } => "starting: taking its locks".into(),
-            Life::Starting { stage: Stage::Spawning, .. } => "starting: it has its locks".into(),
+            Life::Starting { stage: StartStage::Reserving, .. } => "starting: taking its locks".into(),
+            Life::Starting { stage: StartStage::Spawning, .. } => "starting: it has its locks".into(),
             Life::Running { since, .. } => {
                 format!("running for {}", words::duration(now.boot.since(since.boot)))
             }

@@ -21,7 +21,7 @@ pub enum Life {
         /// The number of the run.
         run: RunNumber,
         /// How far the start has come.
-        stage: Stage,
+        stage: StartStage,
         /// What it is for.
         purpose: Purpose,
     },
@@ -176,7 +176,7 @@ pub enum IdleSince {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum StartStage {
     /// The locks are being taken; no process exists.
     Reserving,
     /// The locks are held; the shim may have started the agent.

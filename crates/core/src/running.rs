@@ -1,7 +1,7 @@
 //! Why a session runs, the numbers of its runs, and takeovers.
 
 use crate::ids::{ConsumerId, RunNumber};
-use crate::rules::parting::Word;
+use crate::rules::parting::PartingWord;
 use crate::time::{Boot, Moment};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,7 +34,7 @@ pub struct Takeover {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaving {
     /// What it was told.
-    pub word: Word,
+    pub word: PartingWord,
     /// When the wait for that ends.
     pub until: Boot,
     /// When its grace ends.

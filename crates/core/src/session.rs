@@ -53,12 +53,12 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Box<Usage>>,
     #[serde(skip)]
-    pub(crate) live: Live,
+    pub(crate) live: LiveState,
 }
 
 /// What is true only while this daemon lives; the next daemon starts without it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveState {
     pub(crate) consumers: BTreeMap<ConsumerId, ConsumerKind>,
     pub(crate) unneeded: Option<Boot>,
     pub(crate) takeover: Option<Takeover>,
@@ -147,7 +147,7 @@ impl Session {
             interrupted: false,
             guest: None,
             usage: None,
-            live: Live::default(),
+            live: LiveState::default(),
         }
     }
 
@@ -199,7 +199,7 @@ impl Session {
     /// Returns what a starting daemon would load: everything except what dies with this one.
     #[must_use]
     pub fn as_stored(&self) -> Session {
-        Session { live: Live::default(), ..self.clone() }
+        Session { live: LiveState::default(), ..self.clone() }
     }
 
     /// Returns a copy for display: it explains itself as the session does and knows how many messages wait,

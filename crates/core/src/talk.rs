@@ -100,7 +100,7 @@ pub struct Standing {
     /// Whether it works on something that no message asked for.
     pub own_work: bool,
     /// How this is known.
-    pub from: Source,
+    pub from: ActivitySource,
     /// When it began; `None` means that it has just become known.
     pub since: Option<Wall>,
     /// Whether its terminal shows a dialog that a typed message would answer.
@@ -112,7 +112,7 @@ pub struct Standing {
 /// How it is known what an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ActivitySource {
     /// From its protocol.
     #[default]
     Protocol,

@@ -96,7 +96,7 @@ impl Figures {
 /// What an agent reports at the end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Report {
+pub struct UsageReport {
     /// The message whose turn it was; `None` for a turn of the agent's own.
     pub message: Option<MessageId>,
     /// What the turn used, according to the agent.

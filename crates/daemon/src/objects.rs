@@ -4,7 +4,7 @@ use pinfold_api::object::{Holder, Lock, Process};
 use pinfold_api::time;
 use pinfold_api::word::{HolderVerdict, LockKind};
 use pinfold_lock::Identity;
-use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record};
+use pinfold_lock::{LockHolder, LockRecord, LockSeen, ProcessSeen};
 
 /// The lock object.
 #[must_use]
@@ -25,7 +25,7 @@ pub fn lock(lock: &LockSeen) -> Lock {
 
 /// The holder of a lock.
 #[must_use]
-pub fn holder(holder: &HolderSeen) -> Holder {
+pub fn holder(holder: &LockHolder) -> Holder {
     let verdict = HolderVerdict::from(holder.verdict.word());
     named(holder.identity, &holder.host, &holder.command, verdict)
 }
@@ -37,7 +37,7 @@ pub fn process(process: &ProcessSeen) -> Process {
 }
 
 /// A lock that was just granted; its holder is alive.
-pub(crate) fn granted(record: &Record, kind: pinfold_lock::Kind) -> Lock {
+pub(crate) fn granted(record: &LockRecord, kind: pinfold_lock::ResourceKind) -> Lock {
     let identity = record.agent.unwrap_or(record.holder);
     Lock {
         resource: record.resource.clone(),
@@ -65,11 +65,11 @@ fn named(identity: Option<Identity>, host: &str, command: &str, verdict: HolderV
     }
 }
 
-fn kind(kind: pinfold_lock::Kind) -> LockKind {
+fn kind(kind: pinfold_lock::ResourceKind) -> LockKind {
     match kind {
-        pinfold_lock::Kind::Key => LockKind::Key,
-        pinfold_lock::Kind::Session => LockKind::Session,
-        pinfold_lock::Kind::Vendor => LockKind::Vendor,
-        pinfold_lock::Kind::Directory => LockKind::Directory,
+        pinfold_lock::ResourceKind::Key => LockKind::Key,
+        pinfold_lock::ResourceKind::Session => LockKind::Session,
+        pinfold_lock::ResourceKind::Vendor => LockKind::Vendor,
+        pinfold_lock::ResourceKind::Directory => LockKind::Directory,
     }
 }

@@ -36,7 +36,7 @@ pub struct Bounds {
 
 /// What was seen of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum PeerSeen {
     /// Everything, and the process was still alive afterwards, so what was read belongs to it.
     Whole {
         /// The restrictions on it.
@@ -94,9 +94,9 @@ impl Peer {
     ///
     /// # Errors
     /// No descriptor or memory is left to look with; that says nothing about the peer.
-    pub fn look(&self, name: &[u8], known: Option<&Neighbours>) -> Result<Seen, Errno> {
-        let Some(pid) = self.pid else { return Ok(Seen::Unseen) };
-        let Some(pidfd) = &self.pidfd else { return Ok(Seen::Ended) };
+    pub fn look(&self, name: &[u8], known: Option<&Neighbours>) -> Result<PeerSeen, Errno> {
+        let Some(pid) = self.pid else { return Ok(PeerSeen::Unseen) };
+        let Some(pidfd) = &self.pidfd else { return Ok(PeerSeen::Ended) };
         let peer = Proc(pid);
         let seen = peer.bounds(Some(pidfd)).and_then(|(bounds, parent)| {
             let beside_known = known.is_some_and(|known| known.has(parent));
@@ -105,9 +105,9 @@ impl Peer {
         // Asked last: a process that has not ended by now had not ended when /proc was read.
         match (pidfd::has_ended(pidfd), seen) {
             (_, Err(errno)) | (Err(errno), _) if is_shortage(errno) => Err(errno),
-            (Ok(false), Ok((bounds, above))) => Ok(Seen::Whole { bounds, above }),
-            (Ok(true), _) => Ok(Seen::Ended),
-            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(Seen::Unreadable),
+            (Ok(false), Ok((bounds, above))) => Ok(PeerSeen::Whole { bounds, above }),
+            (Ok(true), _) => Ok(PeerSeen::Ended),
+            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(PeerSeen::Unreadable),
         }
     }
 
@@ -356,7 +356,7 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(ours.as_fd()).unwrap();
         assert_eq!(peer.pid, Some(std::process::id()));
-        let Ok(Seen::Whole { bounds, .. }) = peer.look(NAME, None) else { panic!("it is not seen") };
+        let Ok(PeerSeen::Whole { bounds, .. }) = peer.look(NAME, None) else { panic!("it is not seen") };
         assert_eq!(Ok(bounds), own_bounds(), "nobody is more confined than it is itself");
     }
 
@@ -377,9 +377,9 @@ mod tests {
         let pidfd = sys::pidfd(pid).unwrap();
         let peer = Peer { user: 0, pid: Some(pid), pidfd: Some(pidfd) };
         child.wait().unwrap();
-        assert_eq!(peer.look(NAME, None), Ok(Seen::Ended));
+        assert_eq!(peer.look(NAME, None), Ok(PeerSeen::Ended));
         let unseen = Peer { user: 0, pid: None, pidfd: None };
-        assert_eq!(unseen.look(NAME, None), Ok(Seen::Unseen));
+        assert_eq!(unseen.look(NAME, None), Ok(PeerSeen::Unseen));
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
         let pidfd = sys::pidfd(gone.id()).unwrap();
         gone.wait().unwrap();
         let peer = Peer { user: 0, pid: Some(std::process::id()), pidfd: Some(pidfd) };
-        assert_eq!(peer.look(NAME, None), Ok(Seen::Ended));
+        assert_eq!(peer.look(NAME, None), Ok(PeerSeen::Ended));
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub fn timespec(span: Duration) -> Timespec {
 
 /// A descriptor that becomes readable at a moment of the boot clock: only that clock goes on while the machine sleeps.
 #[derive(Debug)]
-pub struct Timer(OwnedFd);
+pub struct BootTimer(OwnedFd);
 
-impl Timer {
+impl BootTimer {
     /// Creates a timer that is not set.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Timer {
     }
 }
 
-/// Does the same as [`Timer::set`] for a timer that is known only by its descriptor.
+/// Does the same as [`BootTimer::set`] for a timer that is known only by its descriptor.
 ///
 /// # Errors
 /// The kernel does not accept the moment.
@@ -71,14 +71,14 @@ pub fn set_timer(timer: impl AsFd, boot_ms: Option<u64>) -> Result<(), Errno> {
     rustix::time::timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once).map(drop)
 }
 
-impl AsFd for Timer {
+impl AsFd for BootTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl From<Timer> for OwnedFd {
-    fn from(timer: Timer) -> Self {
+impl From<BootTimer> for OwnedFd {
+    fn from(timer: BootTimer) -> Self {
         timer.0
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_timer_is_readable_from_its_moment_on() {
-        let timer = Timer::new().unwrap();
+        let timer = BootTimer::new().unwrap();
         let readable = |wait: Duration| {
             poll(&mut [PollFd::new(&timer, PollFlags::IN)], Some(&timespec(wait))).unwrap() == 1
         };

@@ -19,7 +19,7 @@ pub enum Fault {
 
 /// Whether a fault strikes once or from one operation on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum FaultReach {
     /// Only the chosen operation.
     Once,
     /// The chosen operation and all that follow.
@@ -32,7 +32,7 @@ type Before = dyn FnMut(usize, &'static str) + Send;
 struct Plan {
     strike_at: usize,
     fault: Fault,
-    reach: Reach,
+    reach: FaultReach,
     passed: Vec<&'static str>,
     struck: usize,
     /// Taken out while it runs, so that its own operations are not part of the plan.
@@ -61,7 +61,7 @@ pub struct Armed {
 }
 
 /// Arms this thread: the `strike_at`-th operation from now (counted from 1) is struck.
-pub fn arm(strike_at: usize, fault: Fault, reach: Reach) -> Armed {
+pub fn arm(strike_at: usize, fault: Fault, reach: FaultReach) -> Armed {
     put(Plan { strike_at, fault, reach, passed: Vec::new(), struck: 0, before: None })
 }
 
@@ -69,7 +69,7 @@ pub fn arm(strike_at: usize, fault: Fault, reach: Reach) -> Armed {
 /// might do between two operations.
 pub fn before_each(act: impl FnMut(usize, &'static str) + Send + 'static) -> Armed {
     let before: Option<Box<Before>> = Some(Box::new(act));
-    let (fault, reach) = (Fault::Short, Reach::Once);
+    let (fault, reach) = (Fault::Short, FaultReach::Once);
     put(Plan { strike_at: usize::MAX, fault, reach, passed: Vec::new(), struck: 0, before })
 }
 
@@ -125,23 +125,23 @@ impl Inherited {
 
 /// What an operation may do according to the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pass {
+pub(crate) enum FaultVerdict {
     Whole,
     Short,
 }
 
 /// Asks the plan about one operation.
 #[inline]
-pub(crate) fn pass(operation: &'static str) -> Result<Pass, Errno> {
+pub(crate) fn pass(operation: &'static str) -> Result<FaultVerdict, Errno> {
     if ARMED.load(Ordering::Relaxed) == 0 {
-        return Ok(Pass::Whole);
+        return Ok(FaultVerdict::Whole);
     }
     consult(operation)
 }
 
 #[cold]
-fn consult(operation: &'static str) -> Result<Pass, Errno> {
-    let Some(shared) = PLAN.with_borrow(Clone::clone) else { return Ok(Pass::Whole) };
+fn consult(operation: &'static str) -> Result<FaultVerdict, Errno> {
+    let Some(shared) = PLAN.with_borrow(Clone::clone) else { return Ok(FaultVerdict::Whole) };
     let act = {
         let mut plan = shared.lock().unwrap_or_else(PoisonError::into_inner);
         plan.passed.push(operation);
@@ -160,18 +160,18 @@ fn consult(operation: &'static str) -> Result<Pass, Errno> {
 
 impl Plan {
     /// Decides what the operation noted last may do.
-    fn verdict(&mut self) -> Result<Pass, Errno> {
+    fn verdict(&mut self) -> Result<FaultVerdict, Errno> {
         let due = match self.reach {
-            Reach::Once => self.passed.len() == self.strike_at,
-            Reach::FromThere => self.passed.len() >= self.strike_at,
+            FaultReach::Once => self.passed.len() == self.strike_at,
+            FaultReach::FromThere => self.passed.len() >= self.strike_at,
         };
         if !due {
-            return Ok(Pass::Whole);
+            return Ok(FaultVerdict::Whole);
         }
         self.struck += 1;
         match self.fault {
             Fault::Fails(errno) => Err(errno),
-            Fault::Short => Ok(Pass::Short),
+            Fault::Short => Ok(FaultVerdict::Short),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// The process that sent a message.
 #[derive(Debug)]
-pub struct Sender {
+pub struct DatagramSender {
     /// Its user id.
     pub user: u32,
     /// Its pid; `None` if it is in a pid namespace that cannot be seen from here.
@@ -54,7 +54,7 @@ fn set_option(socket: BorrowedFd<'_>, option: libc::c_int) -> Result<(), Errno> 
 ///
 /// # Errors
 /// `EAGAIN` if there is none, otherwise the kernel's error.
-pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Option<Sender>), Errno> {
+pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Option<DatagramSender>), Errno> {
     let mut control = Control([0; CONTROL]);
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: `msghdr` is a plain C struct for which all zeroes is valid.
@@ -86,7 +86,7 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Optio
             at = libc::CMSG_NXTHDR(&raw const header, at);
         }
     }
-    let sender = credentials.map(|found| Sender {
+    let sender = credentials.map(|found| DatagramSender {
         user: found.uid,
         pid: u32::try_from(found.pid).ok().filter(|pid| *pid > 0),
         pidfd,

@@ -13,9 +13,9 @@ const F_SETSIG: i32 = 10;
 
 /// A descriptor that becomes readable when one of some blocked signals arrives.
 #[derive(Debug)]
-pub struct Signals(OwnedFd);
+pub struct SignalFd(OwnedFd);
 
-impl Signals {
+impl SignalFd {
     /// Blocks some signals in this thread and the threads it starts, and receives them here.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Signals {
     }
 }
 
-impl AsFd for Signals {
+impl AsFd for SignalFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -189,7 +189,7 @@ mod tests {
     fn a_blocked_signal_comes_to_the_descriptor_and_nowhere_else() {
         // A thread of its own, so that the mask affects no other test.
         let came = std::thread::spawn(|| {
-            let signals = Signals::take(&[libc::SIGWINCH]).unwrap();
+            let signals = SignalFd::take(&[libc::SIGWINCH]).unwrap();
             assert_eq!(signals.next(), Err(Errno::AGAIN));
             // SAFETY: sends a signal to this very thread, which has it blocked.
             unsafe { libc::raise(libc::SIGWINCH) };

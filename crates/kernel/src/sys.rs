@@ -4,7 +4,7 @@
 //! descriptor is opened `O_CLOEXEC`.
 
 use crate::clock::timespec;
-use crate::fault::{Pass, pass};
+use crate::fault::{FaultVerdict, pass};
 use rustix::event::{EventfdFlags, PollFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, Stat, StatFs, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -141,8 +141,8 @@ pub fn append(fd: impl AsFd, bytes: &[u8]) -> Result<()> {
 fn written(bytes: &[u8], mut call: impl FnMut(&[u8]) -> Result<usize>) -> Result<usize> {
     loop {
         let part = match pass("write") {
-            Ok(Pass::Whole) => call(bytes),
-            Ok(Pass::Short) => call(&bytes[..1]),
+            Ok(FaultVerdict::Whole) => call(bytes),
+            Ok(FaultVerdict::Short) => call(&bytes[..1]),
             Err(errno) => Err(errno),
         };
         match part {

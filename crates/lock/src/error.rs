@@ -51,7 +51,7 @@ pub enum AcquireError {
         /// The lock file.
         path: PathBuf,
         /// What was being done to it.
-        step: Step,
+        step: FileStep,
         /// What the kernel said.
         #[source]
         source: Errno,
@@ -66,7 +66,7 @@ pub enum AcquireError {
 
 /// What was being done to a lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum FileStep {
     /// Opening or creating it.
     Open,
     /// Locking it.
@@ -85,7 +85,7 @@ pub enum Step {
     Close,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for FileStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Open => "opened",
@@ -151,21 +151,21 @@ impl fmt::Display for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Kind;
-    use crate::seen::HolderSeen;
+    use crate::resource::ResourceKind;
+    use crate::seen::LockHolder;
     use crate::{Fence, process};
 
     fn seen() -> LockSeen {
         LockSeen {
             resource: "key:k".into(),
-            kind: Kind::Key,
+            kind: ResourceKind::Key,
             fence: Some(Fence(7)),
             // In the future, as after the clock was set: the age is shown as 0.
             since_ms: Some(32_503_680_000_000),
             reason: None,
             session: Some("api".into()),
             run: None,
-            holder: HolderSeen {
+            holder: LockHolder {
                 identity: Some(crate::judge::identity::Identity { pid: 4711, ..process::own().unwrap() }),
                 host: "h".into(),
                 command: "claude".into(),
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn the_busy_text_is_whole_whatever_field_is_absent() {
-        let no_command = HolderSeen { command: String::new(), ..seen().holder };
-        let nobody = HolderSeen { identity: None, ..no_command.clone() };
+        let no_command = LockHolder { command: String::new(), ..seen().holder };
+        let nobody = LockHolder { identity: None, ..no_command.clone() };
         let rows = [
             (Some(seen()), "`key:k` is held by pid 4711 (claude, session api, since 00:00:00 UTC, 0 s)"),
             (

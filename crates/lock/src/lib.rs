@@ -5,7 +5,7 @@
 //! needs no runtime and no daemon, and works between any processes of one user on one machine.
 //!
 //! ```
-//! use pinfold_lock::{AcquireError, Folder, Request, Resource, Run};
+//! use pinfold_lock::{AcquireError, Folder, Request, Resource, RunName};
 //!
 //! # let temp = tempfile::tempdir()?;
 //! # let path = temp.path().join("locks");
@@ -16,7 +16,7 @@
 //! println!("held under fence {}", guard.fence());
 //!
 //! // The second one is told who has it, since when and why.
-//! let second = Request { run: Some(Run::new("second")?), ..Request::default() };
+//! let second = Request { run: Some(RunName::new("second")?), ..Request::default() };
 //! match folder.try_acquire(&deploy, &second) {
 //!     Err(AcquireError::Busy(busy)) => println!("{busy}"),
 //!     other => panic!("expected busy, got {other:?}"),
@@ -49,7 +49,7 @@
 //!
 //! # Runs and their survivors
 //! A free flock does not prove that everything started under it has ended: many programs do not pass
-//! descriptors on to their children. A holder that starts processes therefore names its [`Run`], puts that
+//! descriptors on to their children. A holder that starts processes therefore names its [`RunName`], puts that
 //! name into their environment ([`RUN_VARIABLE`]) and says in [`Request::survivors`] what the next acquirer
 //! does about them. They are found by control group (one whose name ends in the holder's [`process::word`]),
 //! by identity and by that marker; [`Folder::tell_of_ended`] reports those that are ended. Only an acquirer
@@ -60,7 +60,7 @@
 //! - [`Guard::hand_over`] gives the lock to a child of a [`std::process::Command`] at descriptors from 100 on;
 //!   [`Guard::give_in_child`] does it for a caller that forks by itself. The copies are made in the child, so no
 //!   other child can inherit them; everything else is close-on-exec.
-//! - [`Guard::lend`] gives a [`Description`] (serde) and the descriptors, to be sent over a socket
+//! - [`Guard::lend`] gives a [`LockDescription`] (serde) and the descriptors, to be sent over a socket
 //!   (`SCM_RIGHTS`); [`Guard::adopt`] makes a guard of them in the other process,
 //!   [`Guard::adopt_inherited`] of descriptors that came through exec. The sender calls [`Guard::surrender`]
 //!   when the receiver has confirmed: at no moment is the lock free.
@@ -99,26 +99,26 @@ pub mod time;
 mod want;
 
 pub use cancel::Cancel;
-pub use end::holders::{Ended, Holders};
-pub use error::{AcquireError, Busy, BusyBecause, Step};
+pub use end::holders::{EndOutcome, Holders};
+pub use error::{AcquireError, Busy, BusyBecause, FileStep};
 pub use fenced::file::{AppendError, Appended, Contents, FencedFile, FencedRecord};
+pub use files::ended_listener::SurvivorsEnded;
 pub use files::fence::Fence;
-pub use files::folder::{Folder, FolderError, Modes};
+pub use files::folder::{Folder, FolderError, FolderModes};
 pub use files::name::FileName;
-pub use files::record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
+pub use files::record::{LOCK_RUNS_VARIABLE, LockRecord, NotARun, RUN_VARIABLE, RunName, Survivors};
 pub use files::selftest::NoExclusion;
-pub use files::told::SurvivorsEnded;
 pub use judge::grant::Trace;
-pub use judge::holder::Holder;
+pub use judge::holder::HolderVerdict;
 pub use judge::identity::{BootId, Identity};
-pub use look::users::{Relation, User};
+pub use look::users::{DirectoryRelation, DirectoryUser};
 pub use process::ProcessSeen;
-pub use resource::{FileId, Kind, NotAResource, Resource, SessionName};
-pub use seen::{HolderSeen, LockSeen, shorten};
-pub use take::guard::{Guard, Mark, Receipt, Trouble};
-pub use take::handover::{AdoptError, Description};
-pub use take::watch::Change;
-pub use want::directory::{DirectoryError, Mode};
+pub use resource::{FileId, NotAResource, Resource, ResourceKind, SessionName};
+pub use seen::{LockHolder, LockSeen, shorten};
+pub use take::guard::{FileTrouble, Guard, Receipt, ReleaseMark};
+pub use take::handover::{AdoptError, LockDescription};
+pub use take::watch::ForeignChange;
+pub use want::directory::{DirectoryError, LockMode};
 pub use want::request::Request;
 
 /// Compiles and runs the example of the README.

@@ -13,7 +13,7 @@ const SPAWNING_SIBLING: Duration = Duration::from_millis(20);
 
 /// When the caller wants an answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Limit {
+pub(crate) enum WaitLimit {
     /// As soon as a refusal can no longer be due to a spawning sibling.
     Spawning,
     /// At that moment, but not before `Spawning` would answer either.
@@ -25,8 +25,8 @@ pub(crate) enum Limit {
 /// How long an acquire may wait. Its clock starts when it is first asked, so that an acquire that need not
 /// wait does not read the time.
 #[derive(Debug)]
-pub(crate) struct Patience<'a> {
-    limit: Limit,
+pub(crate) struct AcquirePatience<'a> {
+    limit: WaitLimit,
     began: Cell<Option<Instant>>,
     pub(crate) cancel: Option<&'a Cancel>,
 }
@@ -39,8 +39,8 @@ pub(crate) enum Waited {
     Cancelled,
 }
 
-impl<'a> Patience<'a> {
-    pub(crate) fn new(limit: Limit, cancel: Option<&'a Cancel>) -> Self {
+impl<'a> AcquirePatience<'a> {
+    pub(crate) fn new(limit: WaitLimit, cancel: Option<&'a Cancel>) -> Self {
         Self { limit, began: Cell::new(None), cancel }
     }
 
@@ -58,10 +58,10 @@ impl<'a> Patience<'a> {
     pub(crate) fn until(&self) -> Option<Instant> {
         let spawning = || self.began() + SPAWNING_SIBLING;
         match self.limit {
-            Limit::Spawning => Some(spawning()),
-            Limit::SpawningAnd(deadline) => Some(deadline.max(spawning())),
-            Limit::At(deadline) => Some(deadline),
-            Limit::Never => None,
+            WaitLimit::Spawning => Some(spawning()),
+            WaitLimit::SpawningAnd(deadline) => Some(deadline.max(spawning())),
+            WaitLimit::At(deadline) => Some(deadline),
+            WaitLimit::Never => None,
         }
     }
 

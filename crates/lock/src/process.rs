@@ -3,7 +3,7 @@
 //! The verdict itself is [`crate::judge::holder::judge`], the same for locks, adoption and people; this file
 //! gathers its evidence. It starts no process and does not wait.
 
-use crate::judge::holder::{AliveBecause, Holder, Sighting, judge};
+use crate::judge::holder::{AliveBecause, HolderVerdict, PidSighting, judge};
 use crate::judge::identity::{BootId, Identity, Vantage};
 use pinfold_kernel::proc::stat::start_ticks;
 use pinfold_kernel::{own, pidfd, sys};
@@ -93,20 +93,20 @@ pub fn vantage() -> Result<Vantage, Errno> {
 
 /// Judges a stored holder, from here and now.
 #[must_use]
-pub fn verdict(stored: Option<&Identity>) -> Holder {
+pub fn verdict(stored: Option<&Identity>) -> HolderVerdict {
     // If the observer itself cannot be placed, the stored pid means nothing.
     let Ok(here) = vantage() else {
-        return judge(None, Vantage { boot: BootId(0), pid_namespace: 0 }, Sighting::Unreadable);
+        return judge(None, Vantage { boot: BootId(0), pid_namespace: 0 }, PidSighting::Unreadable);
     };
-    let sighting = stored.map_or(Sighting::Unreadable, sight);
+    let sighting = stored.map_or(PidSighting::Unreadable, sight);
     judge(stored, here, sighting)
 }
 
 /// Whether a stored process is not provably gone.
 pub(crate) fn may_live(stored: &Identity) -> bool {
     match verdict(Some(stored)) {
-        Holder::Alive(_) | Holder::Unknown(_) => true,
-        Holder::Dead(_) => false,
+        HolderVerdict::Alive(_) | HolderVerdict::Unknown(_) => true,
+        HolderVerdict::Dead(_) => false,
     }
 }
 
@@ -115,25 +115,27 @@ pub(crate) fn may_live(stored: &Identity) -> bool {
 pub(crate) fn is_proved(stored: &Identity) -> bool {
     let kernel_knows = own().is_ok_and(|own| own.pidfs.is_some());
     match verdict(Some(stored)) {
-        Holder::Alive(AliveBecause::SameProcess) => stored.pidfs.is_some() || !kernel_knows,
-        Holder::Alive(AliveBecause::NotOursToExamine) | Holder::Dead(_) | Holder::Unknown(_) => false,
+        HolderVerdict::Alive(AliveBecause::SameProcess) => stored.pidfs.is_some() || !kernel_knows,
+        HolderVerdict::Alive(AliveBecause::NotOursToExamine)
+        | HolderVerdict::Dead(_)
+        | HolderVerdict::Unknown(_) => false,
     }
 }
 
 /// Returns what the kernel says now about the pid in `stored`.
 #[must_use]
-pub fn sight(stored: &Identity) -> Sighting {
+pub fn sight(stored: &Identity) -> PidSighting {
     match sys::pidfd(stored.pid) {
         Ok(pidfd) => sight_through(&pidfd, stored),
         // The last two: the number belongs to a thread now, so no process has it.
-        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Sighting::Nobody,
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => PidSighting::Nobody,
         // The call checks no permission, so it is a sandbox that refuses it.
         Err(Errno::NOSYS | Errno::PERM) => sight_without_pidfd(stored),
-        Err(_) => Sighting::Unreadable,
+        Err(_) => PidSighting::Unreadable,
     }
 }
 
-fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
+fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> PidSighting {
     let pidfs = pidfd::inode(pidfd);
     // With inodes on both sides the start time is not needed; /proc may hide it and is slow to read.
     let start = if pidfs.is_some() && stored.pidfs.is_some() {
@@ -142,23 +144,25 @@ fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
         start_ticks(stored.pid)
     };
     // Asked last: a process that has not ended by now had not ended when /proc was read.
-    let Ok(ended) = pidfd::has_ended(pidfd) else { return Sighting::Unreadable };
+    let Ok(ended) = pidfd::has_ended(pidfd) else { return PidSighting::Unreadable };
     match start {
-        Ok(start_ticks) => Sighting::Somebody { start_ticks, pidfs, ended },
-        Err(_) if ended => Sighting::Nobody,
-        Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => Sighting::Closed,
-        Err(_) => Sighting::Unreadable,
+        Ok(start_ticks) => PidSighting::Somebody { start_ticks, pidfs, ended },
+        Err(_) if ended => PidSighting::Nobody,
+        Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => PidSighting::Closed,
+        Err(_) => PidSighting::Unreadable,
     }
 }
 
-fn sight_without_pidfd(stored: &Identity) -> Sighting {
-    let Some(pid) = i32::try_from(stored.pid).ok().and_then(Pid::from_raw) else { return Sighting::Nobody };
+fn sight_without_pidfd(stored: &Identity) -> PidSighting {
+    let Some(pid) = i32::try_from(stored.pid).ok().and_then(Pid::from_raw) else {
+        return PidSighting::Nobody;
+    };
     match (rustix::process::test_kill_process(pid), start_ticks(stored.pid)) {
-        (Err(Errno::SRCH), _) => Sighting::Nobody,
-        (_, Ok(start_ticks)) => Sighting::Somebody { start_ticks, pidfs: None, ended: false },
+        (Err(Errno::SRCH), _) => PidSighting::Nobody,
+        (_, Ok(start_ticks)) => PidSighting::Somebody { start_ticks, pidfs: None, ended: false },
         // A process is there: the signal could be sent, or was refused for lack of permission.
-        (Ok(()) | Err(Errno::PERM), Err(_)) => Sighting::Closed,
-        (Err(_), Err(_)) => Sighting::Unreadable,
+        (Ok(()) | Err(Errno::PERM), Err(_)) => PidSighting::Closed,
+        (Err(_), Err(_)) => PidSighting::Unreadable,
     }
 }
 
@@ -172,19 +176,19 @@ mod tests {
     #[test]
     fn this_process_is_alive_and_the_same() {
         let own = own().unwrap();
-        assert_eq!(verdict(Some(&own)), Holder::Alive(AliveBecause::SameProcess));
+        assert_eq!(verdict(Some(&own)), HolderVerdict::Alive(AliveBecause::SameProcess));
     }
 
     #[test]
     fn the_own_pid_in_an_old_payload_proves_nothing() {
         let own = own().unwrap();
         let before = Identity { start_ticks: own.start_ticks.wrapping_sub(1), pidfs: None, ..own };
-        assert_eq!(verdict(Some(&before)), Holder::Dead(DeadBecause::PidRecycled));
+        assert_eq!(verdict(Some(&before)), HolderVerdict::Dead(DeadBecause::PidRecycled));
         let other_boot = Identity { boot: BootId(7), ..own };
-        assert_eq!(verdict(Some(&other_boot)), Holder::Dead(DeadBecause::OtherBoot));
+        assert_eq!(verdict(Some(&other_boot)), HolderVerdict::Dead(DeadBecause::OtherBoot));
         let elsewhere = Identity { pid_namespace: 1, ..own };
-        assert_eq!(verdict(Some(&elsewhere)), Holder::Unknown(UnknownBecause::OtherNamespace));
-        assert_eq!(verdict(None), Holder::Unknown(UnknownBecause::NoIdentity));
+        assert_eq!(verdict(Some(&elsewhere)), HolderVerdict::Unknown(UnknownBecause::OtherNamespace));
+        assert_eq!(verdict(None), HolderVerdict::Unknown(UnknownBecause::NoIdentity));
     }
 
     #[test]
@@ -199,7 +203,7 @@ mod tests {
     #[test]
     fn a_pid_that_nobody_has_is_dead() {
         let nobody = Identity { pid: 4_000_000, pidfs: None, ..own().unwrap() };
-        assert_eq!(verdict(Some(&nobody)), Holder::Dead(DeadBecause::NoSuchProcess));
+        assert_eq!(verdict(Some(&nobody)), HolderVerdict::Dead(DeadBecause::NoSuchProcess));
     }
 
     #[test]
@@ -207,14 +211,14 @@ mod tests {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let identity = identify(child.id()).unwrap();
-        assert_eq!(verdict(Some(&identity)), Holder::Alive(AliveBecause::SameProcess));
+        assert_eq!(verdict(Some(&identity)), HolderVerdict::Alive(AliveBecause::SameProcess));
         let pidfd = sys::pidfd(child.id()).unwrap();
         drop(child.stdin.take());
         let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
         sys::poll(&mut fds, Some(Duration::from_secs(20))).unwrap();
-        assert_eq!(verdict(Some(&identity)), Holder::Dead(DeadBecause::Ended));
+        assert_eq!(verdict(Some(&identity)), HolderVerdict::Dead(DeadBecause::Ended));
         child.wait().unwrap();
-        assert!(matches!(verdict(Some(&identity)), Holder::Dead(_)));
+        assert!(matches!(verdict(Some(&identity)), HolderVerdict::Dead(_)));
     }
 
     #[test]
@@ -227,9 +231,9 @@ mod tests {
             let stored = Identity { pidfs: None, ..stored };
             judge(Some(&stored), here, sight_without_pidfd(&stored))
         };
-        assert_eq!(verdict(own), Holder::Alive(AliveBecause::SameProcess));
-        assert_eq!(verdict(recycled), Holder::Dead(DeadBecause::PidRecycled));
-        assert_eq!(verdict(nobody), Holder::Dead(DeadBecause::NoSuchProcess));
+        assert_eq!(verdict(own), HolderVerdict::Alive(AliveBecause::SameProcess));
+        assert_eq!(verdict(recycled), HolderVerdict::Dead(DeadBecause::PidRecycled));
+        assert_eq!(verdict(nobody), HolderVerdict::Dead(DeadBecause::NoSuchProcess));
     }
 
     #[test]
@@ -242,7 +246,7 @@ mod tests {
         });
         let tid = told.recv().unwrap().as_raw_nonzero().get().cast_unsigned();
         let stored = Identity { pid: tid, pidfs: None, ..own().unwrap() };
-        assert_eq!(verdict(Some(&stored)), Holder::Dead(DeadBecause::NoSuchProcess));
+        assert_eq!(verdict(Some(&stored)), HolderVerdict::Dead(DeadBecause::NoSuchProcess));
         drop(end);
         thread.join().unwrap();
     }

@@ -22,7 +22,7 @@ pub enum Resource {
 /// The kinds of resources, as the lock object names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ResourceKind {
     /// Written `key:`.
     Key,
     /// Written `session:`.
@@ -111,10 +111,10 @@ impl Resource {
             return Err(NotAResource::Empty { text: shown() });
         }
         match kind {
-            Kind::Key => Ok(Self::Key(name.to_owned())),
-            Kind::Session => SessionName::new(name).map(Self::Session),
-            Kind::Vendor => vendor(name).ok_or_else(|| NotAResource::BadVendor { text: shown() }),
-            Kind::Directory => Ok(Self::Directory(PathBuf::from(text))),
+            ResourceKind::Key => Ok(Self::Key(name.to_owned())),
+            ResourceKind::Session => SessionName::new(name).map(Self::Session),
+            ResourceKind::Vendor => vendor(name).ok_or_else(|| NotAResource::BadVendor { text: shown() }),
+            ResourceKind::Directory => Ok(Self::Directory(PathBuf::from(text))),
         }
     }
 
@@ -130,19 +130,22 @@ impl Resource {
 
     /// Returns its kind.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ResourceKind {
         match self {
-            Self::Key(_) => Kind::Key,
-            Self::Session(_) => Kind::Session,
-            Self::Vendor(_) => Kind::Vendor,
-            Self::Directory(_) => Kind::Directory,
+            Self::Key(_) => ResourceKind::Key,
+            Self::Session(_) => ResourceKind::Session,
+            Self::Vendor(_) => ResourceKind::Vendor,
+            Self::Directory(_) => ResourceKind::Directory,
         }
     }
 }
 
-fn split_kind(text: &OsStr) -> Option<(Kind, &[u8])> {
-    let prefixes: [(&[u8], Kind); 3] =
-        [(b"key:", Kind::Key), (b"session:", Kind::Session), (b"vendor:", Kind::Vendor)];
+fn split_kind(text: &OsStr) -> Option<(ResourceKind, &[u8])> {
+    let prefixes: [(&[u8], ResourceKind); 3] = [
+        (b"key:", ResourceKind::Key),
+        (b"session:", ResourceKind::Session),
+        (b"vendor:", ResourceKind::Vendor),
+    ];
     prefixes.into_iter().find_map(|(prefix, kind)| Some((kind, text.as_bytes().strip_prefix(prefix)?)))
 }
 
@@ -190,18 +193,18 @@ mod tests {
     #[test]
     fn the_rows_of_the_resource_syntax() {
         let rows = [
-            ("key:a b/c:d", Some(Kind::Key)),
+            ("key:a b/c:d", Some(ResourceKind::Key)),
             ("key:", None),
-            ("session:api", Some(Kind::Session)),
+            ("session:api", Some(ResourceKind::Session)),
             ("session:.api", None),
             ("session:-api", None),
             ("session:", None),
-            ("vendor:claude:/home/u/.claude:id", Some(Kind::Vendor)),
+            ("vendor:claude:/home/u/.claude:id", Some(ResourceKind::Vendor)),
             ("vendor:claude", None),
             ("vendor:a:b", None),
-            ("/tmp", Some(Kind::Directory)),
-            (".", Some(Kind::Directory)),
-            ("keys", Some(Kind::Directory)),
+            ("/tmp", Some(ResourceKind::Directory)),
+            (".", Some(ResourceKind::Directory)),
+            ("keys", Some(ResourceKind::Directory)),
             ("", None),
         ];
         for (text, kind) in rows {

@@ -1,11 +1,11 @@
 //! A lock as seen from outside, for people.
 
 use crate::files::fence::Fence;
-use crate::files::record::Run;
-use crate::judge::holder::Holder;
+use crate::files::record::RunName;
+use crate::judge::holder::HolderVerdict;
 use crate::judge::identity::Identity;
 use crate::process::ProcessSeen;
-use crate::resource::Kind;
+use crate::resource::ResourceKind;
 use crate::time;
 use pinfold_kernel::clock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct LockSeen {
     /// The resource; the name of the lock file if the record is damaged.
     pub resource: String,
     /// The kind of resource.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// The fence of the grant.
     pub fence: Option<Fence>,
     /// When it was granted, in milliseconds since 1970.
@@ -26,9 +26,9 @@ pub struct LockSeen {
     /// The session it is held for.
     pub session: Option<String>,
     /// The run it is held for.
-    pub run: Option<Run>,
+    pub run: Option<RunName>,
     /// The process that holds it.
-    pub holder: HolderSeen,
+    pub holder: LockHolder,
     /// Processes that have it in addition to, or instead of, the one named in the record.
     pub others: Vec<ProcessSeen>,
     /// Whether its file was removed while it was held.
@@ -37,7 +37,7 @@ pub struct LockSeen {
 
 /// The holder of a lock: what the record says, or the process found if the record names a dead one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HolderSeen {
+pub struct LockHolder {
     /// The process, if it is known.
     pub identity: Option<Identity>,
     /// The name of its machine.
@@ -45,7 +45,7 @@ pub struct HolderSeen {
     /// Its command line.
     pub command: String,
     /// Whether it is alive.
-    pub verdict: Holder,
+    pub verdict: HolderVerdict,
 }
 
 impl LockSeen {

@@ -3,7 +3,9 @@
 
 mod limit;
 
-use pinfold_lock::{AcquireError, BusyBecause, Cancel, Fence, Folder, Guard, Mark, Request, Resource, Run};
+use pinfold_lock::{
+    AcquireError, BusyBecause, Cancel, Fence, Folder, Guard, ReleaseMark, Request, Resource, RunName,
+};
 use std::time::{Duration, Instant};
 
 struct Place {
@@ -29,7 +31,7 @@ fn key(name: &str) -> Resource {
 }
 
 fn run(name: &str) -> Request {
-    Request { run: Some(Run::new(name).unwrap()), ..Request::default() }
+    Request { run: Some(RunName::new(name).unwrap()), ..Request::default() }
 }
 
 fn take(folder: &Folder, resource: &Resource) -> Guard {
@@ -45,7 +47,7 @@ fn fences_grow_with_every_grant() {
         assert!(guard.fence() > last);
         last = guard.fence();
         let receipt = guard.release();
-        assert_eq!((receipt.fence, receipt.mark), (last, Mark::Released));
+        assert_eq!((receipt.fence, receipt.mark), (last, ReleaseMark::Released));
         assert!(receipt.trouble.is_none());
     }
 }
@@ -191,11 +193,11 @@ fn whoever_comes_behind_a_waiter_is_told_who_holds_the_directory() {
     let request = |reason: &str| Request { reason: Some(reason.into()), ..Request::default() };
     let guard = place.folder.try_acquire(&directory, &request("the holder")).unwrap();
     let cancel = Cancel::new().unwrap();
-    let waiting = Request { run: Some(Run::new("w").unwrap()), ..request("the waiter") };
+    let waiting = Request { run: Some(RunName::new("w").unwrap()), ..request("the waiter") };
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| place.folder.acquire_cancellable(&directory, &waiting, None, &cancel));
         for _ in 0..20 {
-            let asker = Request { run: Some(Run::new("a").unwrap()), ..request("the asker") };
+            let asker = Request { run: Some(RunName::new("a").unwrap()), ..request("the asker") };
             let Err(AcquireError::Busy(busy)) = place.folder.try_acquire(&directory, &asker) else {
                 panic!("the lock is held");
             };
@@ -251,10 +253,10 @@ fn a_lock_file_that_was_removed_while_held_is_not_granted_until_its_holder_has_g
 
 #[test]
 fn looking_takes_no_lock() {
-    use pinfold_lock::fault::{Fault, Reach, arm};
+    use pinfold_lock::fault::{Fault, FaultReach, arm};
     let place = place();
     let _guard = place.folder.try_acquire(&key("k"), &run("r1")).unwrap();
-    let armed = arm(usize::MAX, Fault::Short, Reach::Once);
+    let armed = arm(usize::MAX, Fault::Short, FaultReach::Once);
     assert_eq!(place.folder.locks().unwrap().len(), 1);
     assert!(place.folder.holder_of(&key("k")).unwrap().is_some());
     place.folder.users_of(&place.root).unwrap();

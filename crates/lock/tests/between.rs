@@ -6,7 +6,7 @@
 mod limit;
 
 use pinfold_lock::fault::{Armed, before_each, pretend_reboot};
-use pinfold_lock::{Folder, Guard, Request, Resource, Run, Survivors};
+use pinfold_lock::{Folder, Guard, Request, Resource, RunName, Survivors};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -41,7 +41,7 @@ fn key() -> Resource {
 }
 
 fn run(name: &str, survivors: Survivors) -> Request {
-    Request { run: Some(Run::new(name).unwrap()), survivors, ..Request::default() }
+    Request { run: Some(RunName::new(name).unwrap()), survivors, ..Request::default() }
 }
 
 fn take(folder: &Folder, resource: &Resource) -> Guard {

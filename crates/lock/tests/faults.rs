@@ -6,9 +6,10 @@
 
 mod limit;
 
-use pinfold_lock::fault::{Fault, Reach, arm};
+use pinfold_lock::fault::{Fault, FaultReach, arm};
 use pinfold_lock::{
-    AcquireError, AppendError, Fence, FencedFile, Folder, Guard, Mark, Request, Resource, Run, Survivors,
+    AcquireError, AppendError, Fence, FencedFile, Folder, Guard, ReleaseMark, Request, Resource, RunName,
+    Survivors,
 };
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -24,15 +25,15 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn faults() -> Vec<(Fault, Reach)> {
-    let failing = ERRORS
-        .into_iter()
-        .flat_map(|errno| [Reach::Once, Reach::FromThere].map(|reach| (Fault::Fails(errno), reach)));
+fn faults() -> Vec<(Fault, FaultReach)> {
+    let failing = ERRORS.into_iter().flat_map(|errno| {
+        [FaultReach::Once, FaultReach::FromThere].map(|reach| (Fault::Fails(errno), reach))
+    });
     // An interrupted call is repeated, so it may strike only once; a short write may strike forever.
     let harmless = [
-        (Fault::Fails(Errno::INTR), Reach::Once),
-        (Fault::Short, Reach::Once),
-        (Fault::Short, Reach::FromThere),
+        (Fault::Fails(Errno::INTR), FaultReach::Once),
+        (Fault::Short, FaultReach::Once),
+        (Fault::Short, FaultReach::FromThere),
     ];
     failing.chain(harmless).collect()
 }
@@ -71,7 +72,7 @@ fn at(place: &Place, resource: &Resource) -> Resource {
 }
 
 fn request() -> Request {
-    Request { run: Some(Run::new("r-1").unwrap()), ..Request::default() }
+    Request { run: Some(RunName::new("r-1").unwrap()), ..Request::default() }
 }
 
 fn take(place: &Place, resource: &Resource) -> Guard {
@@ -99,7 +100,7 @@ fn locked(folder: &Path) -> Vec<String> {
 }
 
 /// Calls `step` with n = 1, 2, ... until no fault fires any more; returns how many points there were.
-fn walk(fault: Fault, reach: Reach, mut step: impl FnMut(usize, Fault, Reach) -> bool) -> usize {
+fn walk(fault: Fault, reach: FaultReach, mut step: impl FnMut(usize, Fault, FaultReach) -> bool) -> usize {
     (1..).find(|n| !step(*n, fault, reach)).unwrap() - 1
 }
 
@@ -122,7 +123,7 @@ fn an_acquire_struck_anywhere_grants_or_leaves_nothing_behind() {
                         assert!(guard.fence() > last, "{story}");
                         last = guard.fence();
                         assert!(!locked(place.folder.path()).is_empty(), "{story}");
-                        assert_eq!(guard.release().mark, Mark::Released, "{story}");
+                        assert_eq!(guard.release().mark, ReleaseMark::Released, "{story}");
                     }
                     Err(error) => {
                         assert!(!is_harmless(fault), "{story}: {error}");
@@ -177,7 +178,7 @@ fn a_release_struck_anywhere_gives_the_lock_back_and_returns_the_first_error() {
                     Some(trouble) => {
                         assert!(names(&trouble, fault) && !is_harmless(fault), "{story}: {trouble:?}");
                     }
-                    None => assert_eq!(receipt.mark, Mark::Released, "{story}"),
+                    None => assert_eq!(receipt.mark, ReleaseMark::Released, "{story}"),
                 }
                 struck
             });
@@ -272,7 +273,7 @@ fn an_append_struck_anywhere_appends_whole_records_or_nothing_and_the_release_go
             assert_eq!(FencedFile::read(&path).unwrap().records.len(), written, "{story}");
             assert_eq!(open_descriptors(), open, "{story}");
             let receipt = guard.release();
-            assert_eq!(receipt.mark, Mark::Released, "{story}");
+            assert_eq!(receipt.mark, ReleaseMark::Released, "{story}");
             struck
         });
         assert!(points >= 5, "only {points} points");
@@ -286,7 +287,7 @@ fn trouble_with_a_watched_file_never_prevents_the_release() {
         let resource = Resource::Key("k".into());
         let place = place(&resource);
         let path = place.root.join("data");
-        walk(Fault::Fails(errno), Reach::FromThere, |n, fault, reach| {
+        walk(Fault::Fails(errno), FaultReach::FromThere, |n, fault, reach| {
             let mut guard = take(&place, &resource);
             let mut file = guard.open_fenced(&path).unwrap();
             let _ = file.append(guard.fence(), b"x").unwrap();
@@ -310,7 +311,7 @@ fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
     let _turn = turn();
     let resource = Resource::Key("k".into());
     let place = place(&resource);
-    let run = Run::new("the-run").unwrap();
+    let run = RunName::new("the-run").unwrap();
     let guard = place
         .folder
         .try_acquire(&resource, &Request { run: Some(run), survivors: Survivors::Wait, ..Request::default() })
@@ -326,9 +327,9 @@ fn a_search_for_survivors_struck_anywhere_never_overlooks_one() {
     survivor.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     survivor.stdout.as_mut().unwrap().read_exact(&mut echo).unwrap();
     // The flock goes but the mark stays: as if the holder had been killed.
-    assert_eq!(guard.surrender().mark, Mark::Unreleased);
+    assert_eq!(guard.surrender().mark, ReleaseMark::Unreleased);
     for errno in [Errno::IO, Errno::MFILE] {
-        walk(Fault::Fails(errno), Reach::Once, |n, fault, reach| {
+        walk(Fault::Fails(errno), FaultReach::Once, |n, fault, reach| {
             let armed = arm(n, fault, reach);
             let outcome = place.folder.try_acquire(&resource, &request());
             let struck = armed.struck() > 0;

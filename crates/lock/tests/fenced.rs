@@ -1,7 +1,7 @@
 //! Fenced files: whose bytes are written, whose count, and what other programs did to them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use pinfold_lock::{AppendError, Change, FencedFile, Folder, Guard, Request, Resource};
+use pinfold_lock::{AppendError, FencedFile, Folder, ForeignChange, Guard, Request, Resource};
 use std::path::PathBuf;
 
 struct Place {
@@ -125,12 +125,12 @@ fn a_foreign_change_is_reported_as_what_it_is_and_never_blocks_the_release() {
         assert!(receipt.trouble.is_none(), "{name}: {receipt:?}");
         let [change] = &receipt.changes[..] else { panic!("{name}: {receipt:?}") };
         let told = match change {
-            Change::Grown { bytes, .. } if *bytes == 8 => "grown",
-            Change::Shrunk { .. } => "shrunk",
-            Change::Replaced { .. } => "replaced",
-            Change::Removed { .. } => "removed",
-            Change::NotAFile { .. } => "not a file",
-            Change::Grown { .. } | Change::Unreadable { .. } => "something else",
+            ForeignChange::Grown { bytes, .. } if *bytes == 8 => "grown",
+            ForeignChange::Shrunk { .. } => "shrunk",
+            ForeignChange::Replaced { .. } => "replaced",
+            ForeignChange::Removed { .. } => "removed",
+            ForeignChange::NotAFile { .. } => "not a file",
+            ForeignChange::Grown { .. } | ForeignChange::Unreadable { .. } => "something else",
         };
         assert_eq!(told, name);
         drop(take(&place));
@@ -145,7 +145,7 @@ fn the_next_append_tells_of_a_foreign_change_and_goes_through() {
     let _ = file.append(guard.fence(), b"one").unwrap();
     std::fs::remove_file(&place.data).unwrap();
     let appended = file.append(guard.fence(), b"two").unwrap();
-    assert_eq!(appended.change, Some(Change::Removed { path: place.data.clone() }));
+    assert_eq!(appended.change, Some(ForeignChange::Removed { path: place.data.clone() }));
     assert_eq!(texts(&place), ["two"]);
     // No sticky error: the next one is clean.
     assert_eq!(file.append(guard.fence(), b"three").unwrap().change, None);

@@ -5,8 +5,8 @@ mod limit;
 
 use pinfold_lock::Trace;
 use pinfold_lock::{
-    AcquireError, AdoptError, BusyBecause, Description, Folder, Guard, Mark, Request, Resource, Run,
-    Survivors, process,
+    AcquireError, AdoptError, BusyBecause, Folder, Guard, LockDescription, ReleaseMark, Request, Resource,
+    RunName, Survivors, process,
 };
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ fn key() -> Resource {
 }
 
 fn run(name: &str, survivors: Survivors) -> Request {
-    Request { run: Some(Run::new(name).unwrap()), survivors, ..Request::default() }
+    Request { run: Some(RunName::new(name).unwrap()), survivors, ..Request::default() }
 }
 
 fn take(folder: &Folder) -> Guard {
@@ -74,7 +74,7 @@ fn a_child_that_was_given_the_lock_holds_it_and_one_that_was_not_does_not() {
     guard.hand_over(&mut command);
     let given = cat(&mut command);
     let receipt = guard.release();
-    assert_eq!((receipt.mark, receipt.trouble), (Mark::Unreleased, None));
+    assert_eq!((receipt.mark, receipt.trouble), (ReleaseMark::Unreleased, None));
     assert_eq!(busy(&place.folder, &key()), BusyBecause::Held);
     end(given);
     drop(take(&place.folder));
@@ -119,7 +119,7 @@ fn concurrent_spawns_never_inherit_each_others_locks() {
     });
 }
 
-fn duplicates(guard: &Guard) -> (Description, Vec<OwnedFd>) {
+fn duplicates(guard: &Guard) -> (LockDescription, Vec<OwnedFd>) {
     let (description, descriptors) = guard.lend().unwrap();
     (description, descriptors.iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect())
 }
@@ -136,12 +136,12 @@ fn a_lent_lock_is_held_by_both_until_each_lets_go() {
         let mut receiver =
             Guard::adopt(&place.folder, serde_json::from_str(&text).unwrap(), descriptors).unwrap();
         assert_eq!(receiver.directory().is_some(), matches!(resource, Resource::Directory(_)));
-        assert_eq!(sender.surrender().mark, Mark::Unreleased);
+        assert_eq!(sender.surrender().mark, ReleaseMark::Unreleased);
         assert_eq!(busy(&place.folder, &resource), BusyBecause::Held);
         let new = receiver.new_fence(&run("r2", Survivors::End)).unwrap();
         assert!(new > old);
         receiver.mark_released().unwrap();
-        assert_eq!(receiver.release().mark, Mark::Released);
+        assert_eq!(receiver.release().mark, ReleaseMark::Released);
         assert!(place.folder.try_acquire(&resource, &Request::default()).unwrap().fence() > new);
     }
 }
@@ -211,7 +211,7 @@ fn a_surviving_run_is_ended_or_waited_for_before_the_next_grant() {
         let place = place();
         let guard = place.folder.try_acquire(&key(), &run("marked", survivors)).unwrap();
         let child = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "marked"));
-        assert_eq!(guard.surrender().mark, Mark::Unreleased);
+        assert_eq!(guard.surrender().mark, ReleaseMark::Unreleased);
         if survivors == Survivors::Wait {
             assert_eq!(busy(&place.folder, &key()), BusyBecause::Survivor(Trace::Marker));
             std::thread::scope(|scope| {
@@ -232,9 +232,9 @@ fn a_run_that_lives_is_no_survivor_to_itself() {
     let place = place();
     let guard = place.folder.try_acquire(&key(), &run("lives", Survivors::End)).unwrap();
     let child = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "lives"));
-    assert_eq!(guard.surrender().mark, Mark::Unreleased);
+    assert_eq!(guard.surrender().mark, ReleaseMark::Unreleased);
     let again = place.folder.try_acquire(&key(), &run("lives", Survivors::End)).unwrap();
-    assert_eq!(again.surrender().mark, Mark::Unreleased);
+    assert_eq!(again.surrender().mark, ReleaseMark::Unreleased);
     assert_eq!(stranger_status(child), Some(0), "it ended by itself");
 }
 
@@ -336,7 +336,7 @@ fn the_locks_of_a_run_that_is_gone_are_marked_and_those_of_a_living_one_are_not(
     let child = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "alive"));
     let (_, _) = (gone.surrender(), alive.surrender());
     for name in ["gone", "alive"] {
-        place.folder.mark_ended(&Run::new(name).unwrap()).unwrap();
+        place.folder.mark_ended(&RunName::new(name).unwrap()).unwrap();
     }
     // A process that carries a run that was marked as over is not one of its survivors.
     let late = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "gone"));

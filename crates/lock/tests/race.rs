@@ -6,7 +6,7 @@
 //! `PINFOLD_RACE_ROUNDS` sets the rounds (500), `PINFOLD_RACE_SEED` repeats a run.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "whatever fails here fails the test")]
 
-use pinfold_lock::{Folder, Request, Resource, Run, Survivors, process};
+use pinfold_lock::{Folder, Request, Resource, RunName, Survivors, process};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
@@ -49,7 +49,7 @@ fn work(root: &Path) {
     witness.sentence(u64::from(std::process::id()), false);
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
-        let run = Some(Run::fresh(&process::own().unwrap()));
+        let run = Some(RunName::fresh(&process::own().unwrap()));
         let survivors = if line.len().is_multiple_of(2) { Survivors::End } else { Survivors::Ignore };
         let request = Request { run, survivors, ..Request::default() };
         let guard = folder.acquire(&Resource::Key("race".into()), &request).unwrap();

@@ -1,8 +1,8 @@
 //! Places the peer at the other end of a socket: the kernel is asked, the core judges. Daemon and shims use
 //! the same code.
 
-use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
-use pinfold_kernel::caller::{self, Neighbours, Peer, Seen, is_shortage};
+use pinfold_core::caller::{Bounds, CallerStanding, Sighting, judge};
+use pinfold_kernel::caller::{self, Neighbours, Peer, PeerSeen, is_shortage};
 use rustix::io::Errno;
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ const SHIM: &[u8] = b"pinfold-shim";
 ///
 /// # Errors
 /// No descriptor or memory is left to look with; that says nothing about the peer.
-pub fn place(peer: &Peer, known: Option<&Neighbours>) -> Result<Standing, Errno> {
+pub fn place(peer: &Peer, known: Option<&Neighbours>) -> Result<CallerStanding, Errno> {
     static OWN: OnceLock<Bounds> = OnceLock::new();
     let own = match OWN.get() {
         Some(own) => own,
@@ -27,12 +27,12 @@ pub fn place(peer: &Peer, known: Option<&Neighbours>) -> Result<Standing, Errno>
     Ok(judge(own, sighting(peer.look(SHIM, known)?)))
 }
 
-fn sighting(seen: Seen) -> Sighting {
+fn sighting(seen: PeerSeen) -> Sighting {
     match seen {
-        Seen::Whole { bounds: seen, above } => Sighting::Whole { bounds: bounds(&seen), shims: above },
-        Seen::Unseen => Sighting::Unseen,
-        Seen::Ended => Sighting::Ended,
-        Seen::Unreadable => Sighting::Unreadable,
+        PeerSeen::Whole { bounds: seen, above } => Sighting::Whole { bounds: bounds(&seen), shims: above },
+        PeerSeen::Unseen => Sighting::Unseen,
+        PeerSeen::Ended => Sighting::Ended,
+        PeerSeen::Unreadable => Sighting::Unreadable,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Frames of the first version are understood forever, because shims of any age may still run.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use pinfold_core::exit::{Ended, Exit, Said};
+use pinfold_core::exit::{Ended, Exit, ExitNotice};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::inbox::Read;
 use pinfold_core::life::Process;
@@ -99,7 +99,7 @@ fn exited(exit: Exit, failure: Option<StartFailure>) -> Exited {
         run: RunNumber(4),
         ended: Ended {
             exit,
-            said: Some(Said::Contended),
+            said: Some(ExitNotice::Contended),
             recognised: None,
             oom_killed: true,
             forced: true,
@@ -140,10 +140,10 @@ fn reports() -> Vec<Report> {
         Notice::Watchdog,
         Notice::Stopping,
         Notice::Status("at work".into()),
-        Notice::Exit(Said::Drained),
-        Notice::Exit(Said::Contended),
-        Notice::Exit(Said::Hopeless),
-        Notice::Exit(Said::Limited),
+        Notice::Exit(ExitNotice::Drained),
+        Notice::Exit(ExitNotice::Contended),
+        Notice::Exit(ExitNotice::Hopeless),
+        Notice::Exit(ExitNotice::Limited),
     ];
     let exits = [Exit::Code(-1), Exit::Code(255), Exit::Signal(9), Exit::ShimLost, Exit::MachineLost];
     let output =

@@ -5,7 +5,9 @@
 //! ```
 
 use pinfold_core::{Event, Mode, Now, Session, Spec, Wall};
-use pinfold_store::{AuditEvent, Batch, Decided, Facts, NewSession, Options, Reader, SessionId, Store, Ulid};
+use pinfold_store::{
+    AuditEvent, Batch, Decided, Facts, NewSession, Reader, SessionId, Store, StoreOptions, Ulid,
+};
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ const GROUP: usize = 64;
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: bench_commit FOLDER")?;
     let path = Path::new(&folder).join(format!("bench-{}.db", std::process::id()));
-    let store = Store::open(&path, &Options::default())?;
+    let store = Store::open(&path, &StoreOptions::default())?;
     let mut session = Session::new(Spec::new(Mode::OnDemand));
     let id = SessionId(Ulid::new(1, 1));
     store.commit(created(id, &mut session)).wait()?;
@@ -31,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let events = store.reader()?.max_seq()?;
     drop(store);
     let begun = Instant::now();
-    let store = Store::open(&path, &Options::default())?;
+    let store = Store::open(&path, &StoreOptions::default())?;
     let bytes = Reader::open(&path)?.disk_used();
     println!("open with check, {events} events, {} MiB: {:.1?}", bytes >> 20, begun.elapsed());
     drop(store);

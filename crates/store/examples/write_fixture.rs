@@ -11,14 +11,14 @@ use pinfold_core::life::{HolderSeen, Process};
 use pinfold_core::{
     Ask, Boot, Change, ConsumerId, Ended, Event, Exit, Life, MessageId, Mode, Now, Session, Spec, Wall,
 };
-use pinfold_store::{Batch, Decided, Facts, NewSession, Options, RunId, SessionId, Store, Ulid};
+use pinfold_store::{Batch, Decided, Facts, NewSession, RunId, SessionId, Store, StoreOptions, Ulid};
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: write_fixture PATH")?;
-    let store = Store::open(Path::new(&path), &Options::default())?;
+    let store = Store::open(Path::new(&path), &StoreOptions::default())?;
     if !store.opened().created {
         return Err("this file is there already".into());
     }

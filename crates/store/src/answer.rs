@@ -57,7 +57,7 @@ pub struct AnswerPart {
 
 /// How an answer is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct AnswerKept {
     /// The length of the whole answer, if it is in a file and the row holds only the beginning.
     pub beside: Option<u64>,
     /// Whether some of it was left out because it was too long, or was lost in a power failure.

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 /// Sessions with a failed batch that have not been loaded again since.
 #[derive(Debug, Default)]
-pub(crate) struct Broken(BTreeSet<SessionId>);
+pub(crate) struct BrokenSessions(BTreeSet<SessionId>);
 
-impl Broken {
+impl BrokenSessions {
     /// Notes that a batch failed: its sessions believe in something that is not stored.
     pub(crate) fn failed(&mut self, batch: &Batch) {
         self.0.extend(batch.steps.iter().filter_map(Step::session));

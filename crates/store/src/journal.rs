@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::open::{OpenError, Opened};
-use crate::position::Position;
+use crate::position::StorePosition;
 use crate::query::Query;
 use crate::ticket::Promise;
 use crate::trouble::{Listener, Trouble};
@@ -20,7 +20,7 @@ pub trait Journal: Debug + Send + Sync {
     fn commit(&self, batch: Batch, promise: Promise);
 
     /// Returns how far it is with what was acknowledged.
-    fn position(&self) -> Position;
+    fn position(&self) -> StorePosition;
 
     /// Returns what keeps it from being written at the moment.
     fn trouble(&self) -> Trouble;

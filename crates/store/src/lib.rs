@@ -8,16 +8,16 @@
 //! - [`Journal`] and [`Query`] make up a back-end; [`Owners`] is what hosts must agree on.
 //!
 //! ```
-//! use pinfold_core::{Event, Mode, Now, Session, Spec};
+//! use pinfold_core::{StoredEvent, Mode, Now, Session, Spec};
 //! use pinfold_store::*;
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("pinfold.db");
-//! let store = Store::open(&path, &Options::default())?;
+//! let store = Store::open(&path, &StoreOptions::default())?;
 //!
 //! let now = Now::default();
 //! let id = SessionId(Ulid::new(1_700_000_000_000, 0x5EED));
 //! let mut session = Session::new(Spec::new(Mode::OnDemand));
-//! let decision = session.handle(&Event::Created, now);
+//! let decision = session.handle(&StoredEvent::Created, now);
 //!
 //! let mut batch = Batch::new();
 //! let (name, definition) = ("api".to_owned(), serde_json::json!({ "command": ["true"] }));
@@ -55,7 +55,7 @@
 //! tables' own description has a checksum as well.
 //!
 //! **The witness.** A store that lost its log, or was put back from an old copy, looks healthy. So the
-//! [`Position`] (generation, newest event and its checksum, batches without an event) is kept in a small file
+//! [`StorePosition`] (generation, newest event and its checksum, batches without an event) is kept in a small file
 //! outside of it: two slots, written in turn after the fsync and before anything is acknowledged, not synced.
 //! After a power failure it may be older than the store, never newer: a store that is behind it has lost
 //! something and is refused.
@@ -79,7 +79,7 @@
 //! the same transaction until it is reported ([`Query::untold`]). Keys of messages that went stay, as rows of
 //! their own. New files give space back a few pages at a time ([`Batch::give_back`]).
 //!
-//! **Long answers.** An answer of more than a mebibyte is in its own file below [`Options::sessions`], synced
+//! **Long answers.** An answer of more than a mebibyte is in its own file below [`StoreOptions::sessions`], synced
 //! and named before its row is committed; the row has the beginning. Parts that come before the end of a turn
 //! go into a draft together with the cursor that counts them as delivered. A backup has all answers in its rows.
 //!
@@ -125,10 +125,12 @@ pub mod backup {
     //! while it is not.
 
     pub use crate::copy::{BackupError, Files};
-    pub use crate::sqlite::backup::{Found, look};
+    pub use crate::sqlite::backup::{BackupCopy, look};
 }
 
-pub use answer::{ANSWERS, AnswerPart, AnswerTold, BEGINNING, DRAFT, GivenAnswer, Kept, LONGEST_IN_ROW};
+pub use answer::{
+    ANSWERS, AnswerKept, AnswerPart, AnswerTold, BEGINNING, DRAFT, GivenAnswer, LONGEST_IN_ROW,
+};
 pub use audit::{EVENT_FIELDS, event_data};
 pub use batch::{AuditEvent, Batch, Tidy};
 pub use cause::Cause;
@@ -136,14 +138,16 @@ pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
 pub use journal::Journal;
 pub use memory::History;
-pub use open::{Damage, HeldUp, OpenError, Opened, Options, Steps};
+pub use open::{Damage, HeldUp, OpenError, Opened, Steps, StoreOptions};
 pub use owners::{Owner, Owners, Put};
-pub use pace::Pace;
-pub use position::Position;
-pub use query::{COUNTED, Count, EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
+pub use pace::CheckPace;
+pub use position::StorePosition;
+pub use query::{
+    COUNTED, EventQuery, ListPage, MessagePlace, MessageQuery, Query, Read, ReadError, RowCount, Take,
+};
 pub use rows::{
-    Complete, Cursor, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run,
-    SpentKey, StoredSession, TurnPlace, UnknownMessageState,
+    CompleteFrom, Cursor, DamagedSession, Loaded, Lookup, Message, MessageState, Meta, RowDamage, SpentKey,
+    StoredEvent, StoredRun, StoredSession, TurnPlace, UnknownMessageState,
 };
 pub use solo::Solo;
 pub use step::{
@@ -151,7 +155,7 @@ pub use step::{
     RunStep, Step, Tally, Untold,
 };
 pub use store::{Backend, Reader, Store, open};
-pub use sweep::{Limits, Sweep};
+pub use sweep::{Sweep, SweepLimits};
 pub use ticket::{Committed, Outcome, Promise, Ticket};
 pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};

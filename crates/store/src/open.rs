@@ -1,7 +1,7 @@
 //! How a store is opened, and why it may be refused.
 
 use crate::cause::Cause;
-use crate::position::Position;
+use crate::position::StorePosition;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How a store is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct StoreOptions {
     /// How long to wait for another process that writes.
     pub busy_timeout: Duration,
     /// The file that notes how far the store is.
@@ -64,11 +64,11 @@ pub enum HeldUp {
     Wait,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
         // Nothing else should write at all: a process that does so for 5 s deserves a report.
         let busy_timeout = Duration::from_secs(5);
-        Options {
+        StoreOptions {
             busy_timeout,
             witness: None,
             reserve: None,
@@ -151,18 +151,18 @@ pub enum Damage {
     Tables,
     /// It is missing, but its witness exists.
     #[error("it is missing, and event {} was in it", .0.seq)]
-    Missing(Position),
+    Missing(StorePosition),
     /// It lacks something that was in it.
     #[error("it ends with event {}, and event {} was in it{}", found.seq, noted.seq, of_generation(found, noted))]
     Behind {
         /// How far it is.
-        found: Position,
+        found: StorePosition,
         /// How far it was.
-        noted: Position,
+        noted: StorePosition,
     },
     /// It is a healthy store, but not the one that was here.
     #[error("it is not the database that was here: event {} is another one", .0.seq)]
-    Another(Position),
+    Another(StorePosition),
     /// Neither half of the witness can be read.
     #[error("the note of how far it was cannot be read: `{0}` is damaged")]
     Witness(PathBuf),
@@ -175,7 +175,7 @@ pub enum Damage {
 }
 
 /// Returns what tells two stores apart that end with the same event.
-fn of_generation(found: &Position, noted: &Position) -> String {
+fn of_generation(found: &StorePosition, noted: &StorePosition) -> String {
     match (found.seq == noted.seq, found.generation < noted.generation) {
         (false, _) => String::new(),
         (true, true) => format!(" of daemon {}, not {}", noted.generation, found.generation),

@@ -2,7 +2,7 @@
 
 /// How far a store is. A later position is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Position {
+pub struct StorePosition {
     /// The generation of the daemon that wrote last.
     pub generation: u64,
     /// The number of its newest event.
@@ -13,10 +13,10 @@ pub struct Position {
     pub sum: i64,
 }
 
-impl Position {
+impl StorePosition {
     /// Whether something that `noted` saw is missing.
     #[must_use]
-    pub fn is_behind(&self, noted: &Position) -> bool {
+    pub fn is_behind(&self, noted: &StorePosition) -> bool {
         self.generation < noted.generation || self.seq < noted.seq || self.steps < noted.steps
     }
 }
@@ -27,11 +27,11 @@ mod tests {
 
     #[test]
     fn a_store_is_behind_when_any_part_of_it_is() {
-        let at = |seq| Position { generation: 2, seq, steps: 3, sum: -7 };
+        let at = |seq| StorePosition { generation: 2, seq, steps: 3, sum: -7 };
         let now = at(5);
         assert!(!now.is_behind(&at(5)) && !at(6).is_behind(&now));
         assert!(at(4).is_behind(&now));
-        assert!(Position { generation: 1, ..now }.is_behind(&now));
-        assert!(Position { steps: 2, ..at(5) }.is_behind(&now));
+        assert!(StorePosition { generation: 1, ..now }.is_behind(&now));
+        assert!(StorePosition { steps: 2, ..at(5) }.is_behind(&now));
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::cause::Cause;
 use crate::copy::{BackupError, Files};
-use crate::pace::Pace;
-use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
+use crate::pace::CheckPace;
+use crate::rows::{
+    CompleteFrom, Cursor, Loaded, Lookup, Message, MessageState, Meta, SpentKey, StoredEvent, StoredRun,
+};
 use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
 use crate::usage::{UsageQuery, UsageSum};
@@ -86,17 +88,17 @@ pub const COUNTED: u64 = 10_000;
 
 /// How many rows there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
+pub enum RowCount {
     /// The exact number.
     Exactly(u64),
     /// They were not all counted; there are more than this.
     MoreThan(u64),
 }
 
-impl Count {
+impl RowCount {
     /// Makes a count of rows that were counted one by one, up to one more than [`COUNTED`].
-    pub(crate) fn of_some(count: u64) -> Count {
-        if count > COUNTED { Count::MoreThan(COUNTED) } else { Count::Exactly(count) }
+    pub(crate) fn of_some(count: u64) -> RowCount {
+        if count > COUNTED { RowCount::MoreThan(COUNTED) } else { RowCount::Exactly(count) }
     }
 }
 
@@ -111,7 +113,7 @@ pub struct MessageQuery {
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part<T, P> {
+pub struct ListPage<T, P> {
     /// The rows of this part.
     pub rows: Vec<T>,
     /// Where the list continues; `None` if it has ended.
@@ -120,7 +122,7 @@ pub struct Part<T, P> {
 
 /// A place in the order of messages: after one of them, or before all. Back-ends number it as they like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Place(pub(crate) i64);
+pub struct MessagePlace(pub(crate) i64);
 
 /// The result of a read.
 pub type Read<T> = Result<T, ReadError>;
@@ -164,34 +166,34 @@ pub trait Query: Debug + Send {
     fn message_part(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
         room: usize,
-    ) -> Read<Part<Message, Place>>;
+    ) -> Read<ListPage<Message, MessagePlace>>;
 
     /// Returns the place after which a list begins that takes only some of the messages: after one of them,
     /// or the last ones.
-    fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place>;
+    fn message_place(&self, query: MessageQuery, take: Take) -> Read<MessagePlace>;
 
     /// Returns the place right after a message of a session.
-    fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>>;
+    fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<MessagePlace>>;
 
     /// Returns the last message of a list of `most` after a place, if more come after it.
     fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
     ) -> Read<Option<Ulid>>;
 
     /// Returns how many messages there are after a place.
-    fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64>;
+    fn count_messages(&self, query: MessageQuery, after: MessagePlace) -> Read<u64>;
 
     /// Returns the runs of a session by number, including those that were never started.
-    fn runs(&self, session: SessionId, take: Take) -> Read<Vec<Run>>;
+    fn runs(&self, session: SessionId, take: Take) -> Read<Vec<StoredRun>>;
 
     /// Returns one run.
-    fn run(&self, id: RunId) -> Read<Option<Run>>;
+    fn run(&self, id: RunId) -> Read<Option<StoredRun>>;
 
     /// Returns how far the tape of a session was folded.
     fn cursor(&self, session: SessionId) -> Read<Option<Cursor>>;
@@ -203,11 +205,17 @@ pub trait Query: Debug + Send {
     fn accounts(&self) -> Read<Vec<(String, String)>>;
 
     /// Returns events by number.
-    fn events(&self, query: &EventQuery) -> Read<Vec<Event>>;
+    fn events(&self, query: &EventQuery) -> Read<Vec<StoredEvent>>;
 
     /// Returns events after a number, in order, until there are `most` or the room is used up; at least one,
     /// if there is one. Ignores how many the query wants to take: see [`Query::event_place`].
-    fn event_part(&self, query: &EventQuery, after: u64, most: u64, room: usize) -> Read<Part<Event, u64>>;
+    fn event_part(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+        room: usize,
+    ) -> Read<ListPage<StoredEvent, u64>>;
 
     /// Returns the number after which a list of events begins.
     fn event_place(&self, query: &EventQuery) -> Read<u64>;
@@ -217,13 +225,13 @@ pub trait Query: Debug + Send {
 
     /// Returns how many events there are after a number. For one session, or since a time, no more than
     /// [`COUNTED`] are counted.
-    fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count>;
+    fn count_events(&self, query: &EventQuery, after: u64) -> Read<RowCount>;
 
     /// Returns the number of the newest event; 0 before the first.
     fn max_seq(&self) -> Read<u64>;
 
     /// Returns where the events begin from which on none was forgotten; `None` before the first.
-    fn complete_from(&self) -> Read<Option<Complete>>;
+    fn complete_from(&self) -> Read<Option<CompleteFrom>>;
 
     /// Returns the sessions, not archived, whose oldest run ended before a moment and that have more runs
     /// than are kept.
@@ -238,9 +246,9 @@ pub trait Query: Debug + Send {
         &self,
         session: SessionId,
         before: Wall,
-        after: Place,
+        after: MessagePlace,
         most: u64,
-    ) -> Read<Part<Ulid, Place>>;
+    ) -> Read<ListPage<Ulid, MessagePlace>>;
 
     /// Returns what was forgotten and not yet reported.
     fn untold(&self) -> Read<Untold>;
@@ -258,7 +266,7 @@ pub trait Query: Debug + Send {
     fn disk_used(&self) -> u64;
 
     /// Checks everything and returns what is wrong; nothing if all is well.
-    fn check(&mut self, pace: &Pace) -> Read<Vec<String>>;
+    fn check(&mut self, pace: &CheckPace) -> Read<Vec<String>>;
 
     /// Writes a complete and consistent copy to a new file that only its owner can read; returns its size.
     /// `beside` reads the files that belong to the store but are not in it, once, after the store was copied.

@@ -1,6 +1,6 @@
 //! What readers return: rows as they are stored, with their times and ids parsed.
 
-use crate::answer::{BEGINNING, Kept};
+use crate::answer::{AnswerKept, BEGINNING};
 use crate::ulid::{RunId, SessionId, Ulid};
 use crate::usage::Taken;
 use pinfold_core::{EventKind, RunNumber, Session, Wall};
@@ -147,10 +147,10 @@ pub struct Message {
     pub enqueued_at: Wall,
     /// When it was done or failed.
     pub done_at: Option<Wall>,
-    /// Its answer, or the beginning of it; see [`Kept`].
+    /// Its answer, or the beginning of it; see [`AnswerKept`].
     pub answer: Option<String>,
     /// How the answer is kept.
-    pub kept: Kept,
+    pub kept: AnswerKept,
     /// What its turns used, if that was reported.
     pub taken: Option<Taken>,
     /// The files it was sent with.
@@ -174,7 +174,7 @@ impl Message {
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct StoredRun {
     /// The session it belongs to.
     pub session: SessionId,
     /// Its number.
@@ -207,8 +207,8 @@ pub struct Run {
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    /// Its number, which grows without gaps. Forgotten events leave gaps below [`Complete::seq`].
+pub struct StoredEvent {
+    /// Its number, which grows without gaps. Forgotten events leave gaps below [`CompleteFrom::seq`].
     pub seq: u64,
     /// When it happened.
     pub at: Wall,
@@ -230,7 +230,7 @@ pub struct Event {
 
 /// From where on no event was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Complete {
+pub struct CompleteFrom {
     /// From this number on all events exist; of those before it only some do.
     pub seq: u64,
     /// When that event happened.

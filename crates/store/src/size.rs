@@ -1,7 +1,7 @@
 //! The size of rows, for parts of lists: a reader never holds more of a list in memory than fits into the
 //! room it gives.
 
-use crate::rows::{Event, Message};
+use crate::rows::{Message, StoredEvent};
 use serde_json::Value;
 
 /// The most rows in a part.
@@ -14,7 +14,7 @@ pub(crate) fn of_message(message: &Message) -> usize {
     ROW + texts.into_iter().flatten().map(String::len).sum::<usize>()
 }
 
-pub(crate) fn of_event(event: &Event) -> usize {
+pub(crate) fn of_event(event: &StoredEvent) -> usize {
     ROW + event.why.len() + event.data.values().map(of_value).sum::<usize>()
 }
 

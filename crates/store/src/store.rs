@@ -4,8 +4,8 @@ use crate::batch::Batch;
 use crate::copy::{BackupError, Files};
 use crate::journal::Journal;
 use crate::memory::{History, MemoryJournal};
-use crate::open::{OpenError, Opened, Options};
-use crate::position::Position;
+use crate::open::{OpenError, Opened, StoreOptions};
+use crate::position::StorePosition;
 use crate::query::Query;
 use crate::sqlite::{SqliteJournal, SqliteReader};
 use crate::ticket::{Outcome, Promise, Ticket};
@@ -23,7 +23,7 @@ pub enum Backend {
         /// The file; a missing or empty one becomes a new store.
         path: PathBuf,
         /// How to open it.
-        options: Options,
+        options: StoreOptions,
     },
     /// The memory of this process: it ends with the last handle.
     Memory(History),
@@ -56,7 +56,7 @@ impl Store {
     ///
     /// # Errors
     /// The same as for [`open`].
-    pub fn open(path: &Path, options: &Options) -> Result<Store, OpenError> {
+    pub fn open(path: &Path, options: &StoreOptions) -> Result<Store, OpenError> {
         open(&Backend::Sqlite { path: path.to_owned(), options: options.clone() })
     }
 
@@ -82,7 +82,7 @@ impl Store {
 
     /// Returns how far it is with what was acknowledged.
     #[must_use]
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> StorePosition {
         self.journal.position()
     }
 
@@ -129,7 +129,7 @@ impl Reader {
     /// # Errors
     /// A missing, damaged or too new file.
     pub fn open(path: &Path) -> Result<Reader, OpenError> {
-        Ok(Reader { query: Box::new(SqliteReader::open_with(path, &Options::default())?) })
+        Ok(Reader { query: Box::new(SqliteReader::open_with(path, &StoreOptions::default())?) })
     }
 
     /// Copies the store, as [`Query::backup`] does, with no files beside it.

@@ -4,7 +4,7 @@
 //! is due; the caller commits it, passes the result to [`Sweep::done`], and rests in between.
 
 use crate::batch::Batch;
-use crate::query::{Place, Query, Read};
+use crate::query::{MessagePlace, Query, Read};
 use crate::step::{Old, PRUNE_WITHIN, Prune, Reason};
 use crate::ticket::Committed;
 use crate::ulid::SessionId;
@@ -26,7 +26,7 @@ const LONGEST_REST: Duration = Duration::from_millis(50);
 
 /// What may be forgotten: whatever was over before each of these moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct SweepLimits {
     /// The moment for events.
     pub events: Option<Wall>,
     /// The moment for runs that have ended.
@@ -40,7 +40,7 @@ pub struct Limits {
 /// A sweep under way.
 #[derive(Debug)]
 pub struct Sweep {
-    limits: Limits,
+    limits: SweepLimits,
     stage: Stage,
     /// Whether events went because there were too many.
     shrunk: bool,
@@ -56,7 +56,7 @@ enum Stage {
     /// The runs of these sessions before a moment, the last session first.
     Runs(Vec<SessionId>, Wall, Reason),
     /// The messages of these sessions, the last session first, from a place on; and where the batch under way ends.
-    Messages(Vec<SessionId>, Place, Option<Place>),
+    Messages(Vec<SessionId>, MessagePlace, Option<MessagePlace>),
     Size,
     /// Whether space is already being given back.
     Room(bool),
@@ -66,7 +66,7 @@ enum Stage {
 impl Sweep {
     /// Creates a sweep that has not begun.
     #[must_use]
-    pub fn new(limits: Limits) -> Sweep {
+    pub fn new(limits: SweepLimits) -> Sweep {
         Sweep { limits, stage: Stage::Events, shrunk: false, exhausted: false, hurried: None }
     }
 
@@ -109,7 +109,7 @@ impl Sweep {
                 Some(next) => *after = next,
                 None => {
                     sessions.pop();
-                    *after = Place::default();
+                    *after = MessagePlace::default();
                 }
             },
             Stage::Size => {
@@ -158,9 +158,9 @@ impl Sweep {
     fn next_stage(&mut self, reader: &dyn Query) -> Read<Stage> {
         let runs = |before, reason| Ok(Stage::Runs(reader.with_old_runs(before)?, before, reason));
         match (&self.stage, self.limits) {
-            (Stage::Events, Limits { runs: Some(before), .. }) => runs(before, Reason::Age),
-            (Stage::Events | Stage::Runs(_, _, Reason::Age), Limits { messages: Some(before), .. }) => {
-                Ok(Stage::Messages(reader.with_old_messages(before)?, Place::default(), None))
+            (Stage::Events, SweepLimits { runs: Some(before), .. }) => runs(before, Reason::Age),
+            (Stage::Events | Stage::Runs(_, _, Reason::Age), SweepLimits { messages: Some(before), .. }) => {
+                Ok(Stage::Messages(reader.with_old_messages(before)?, MessagePlace::default(), None))
             }
             (Stage::Events | Stage::Runs(_, _, Reason::Age) | Stage::Messages(..), _) => Ok(Stage::Size),
             (Stage::Size, _) if self.exhausted => runs(Wall(i64::MAX), Reason::Size),
@@ -180,8 +180,8 @@ fn messages(
     reader: &dyn Query,
     before: Wall,
     sessions: &mut Vec<SessionId>,
-    after: &mut Place,
-    next: &mut Option<Place>,
+    after: &mut MessagePlace,
+    next: &mut Option<MessagePlace>,
 ) -> Read<Option<Batch>> {
     while let Some(session) = sessions.last().copied() {
         let part = reader.old_messages(session, before, *after, MESSAGES)?;
@@ -190,7 +190,7 @@ fn messages(
             return Ok(Some(prune(Old::Messages { session, ids: part.rows }, before, Reason::Age)));
         }
         sessions.pop();
-        *after = Place::default();
+        *after = MessagePlace::default();
     }
     Ok(None)
 }

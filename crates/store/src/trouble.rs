@@ -75,9 +75,9 @@ pub type Listener = Box<dyn Fn(&Trouble) + Send>;
 
 /// The present trouble, shared by the writer and other threads.
 #[derive(Clone, Default)]
-pub(crate) struct Health(Arc<Mutex<(Trouble, Option<Listener>)>>);
+pub(crate) struct SharedTrouble(Arc<Mutex<(Trouble, Option<Listener>)>>);
 
-impl Health {
+impl SharedTrouble {
     pub(crate) fn now(&self) -> Trouble {
         self.0.lock().map(|both| both.0.clone()).unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl Health {
     }
 }
 
-impl fmt::Debug for Health {
+impl fmt::Debug for SharedTrouble {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         text.debug_tuple("Health").field(&self.now()).finish()
     }

@@ -1,6 +1,6 @@
 //! What an address is, for code that lists all of them: the daemon's routes and the OpenAPI document.
 
-use super::form::Form;
+use super::form::AnswerForm;
 use super::schema::Describe;
 
 /// The method of a request.
@@ -26,7 +26,7 @@ impl Method {
 
 /// One method of one address.
 #[derive(Debug, Clone, Copy)]
-pub struct Description {
+pub struct EndpointDescription {
     /// The HTTP method.
     pub method: Method,
     /// The address; the caller fills what is in braces.
@@ -38,14 +38,14 @@ pub struct Description {
     /// The schema of the body.
     pub body: Option<Describe>,
     /// The form of the answer.
-    pub form: Form,
+    pub form: AnswerForm,
     /// The schema of the objects in the answer.
     pub answer: Describe,
     /// The error statuses of this address alone, in addition to those that follow from what it takes.
     pub errors: &'static [u16],
 }
 
-impl Description {
+impl EndpointDescription {
     /// Returns the error statuses that a request to it may be answered with.
     #[must_use]
     pub fn statuses(&self) -> Vec<u16> {

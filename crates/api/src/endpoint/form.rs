@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// One JSON value.
     Whole,
     /// One object per line, for as long as it goes on.
@@ -18,59 +18,59 @@ pub enum Form {
 }
 
 /// What an endpoint answers: objects in a form.
-pub trait Answer {
+pub trait EndpointAnswer {
     /// The form of the answer.
-    const FORM: Form;
+    const FORM: AnswerForm;
     /// Describes one object.
     const OBJECT: Describe;
 }
 
 /// One JSON value.
 #[derive(Debug)]
-pub struct Whole<T>(PhantomData<T>);
+pub struct WholeAnswer<T>(PhantomData<T>);
 
 /// One object per line.
 #[derive(Debug)]
-pub struct Lines<T>(PhantomData<T>);
+pub struct LinesAnswer<T>(PhantomData<T>);
 
 /// Server-sent events, or an array of the same objects.
 #[derive(Debug)]
-pub struct Events<T>(PhantomData<T>);
+pub struct EventsAnswer<T>(PhantomData<T>);
 
 /// Plain text.
 #[derive(Debug)]
-pub struct Text;
+pub struct TextAnswer;
 
-impl<T: JsonSchema> Answer for Whole<T> {
-    const FORM: Form = Form::Whole;
+impl<T: JsonSchema> EndpointAnswer for WholeAnswer<T> {
+    const FORM: AnswerForm = AnswerForm::Whole;
     const OBJECT: Describe = schema_of::<T>;
 }
 
-impl<T: JsonSchema> Answer for Lines<T> {
-    const FORM: Form = Form::Lines;
+impl<T: JsonSchema> EndpointAnswer for LinesAnswer<T> {
+    const FORM: AnswerForm = AnswerForm::Lines;
     const OBJECT: Describe = schema_of::<T>;
 }
 
-impl<T: JsonSchema> Answer for Events<T> {
-    const FORM: Form = Form::Events;
+impl<T: JsonSchema> EndpointAnswer for EventsAnswer<T> {
+    const FORM: AnswerForm = AnswerForm::Events;
     const OBJECT: Describe = schema_of::<T>;
 }
 
-impl Answer for Text {
-    const FORM: Form = Form::Text;
+impl EndpointAnswer for TextAnswer {
+    const FORM: AnswerForm = AnswerForm::Text;
     const OBJECT: Describe = schema_of::<String>;
 }
 
 /// An answer that can be read one object at a time.
-pub trait List {
+pub trait ListAnswer {
     /// The type of the objects.
     type Item;
 }
 
-impl<T> List for Whole<Vec<T>> {
+impl<T> ListAnswer for WholeAnswer<Vec<T>> {
     type Item = T;
 }
 
-impl<T> List for Events<T> {
+impl<T> ListAnswer for EventsAnswer<T> {
     type Item = T;
 }

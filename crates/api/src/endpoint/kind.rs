@@ -1,7 +1,7 @@
 //! What every endpoint has.
 
-use super::description::Description;
-use super::form::Answer;
+use super::description::EndpointDescription;
+use super::form::EndpointAnswer;
 
 /// One method of one address: its query, its body, and its answer.
 pub trait Endpoint {
@@ -10,7 +10,7 @@ pub trait Endpoint {
     /// What it is sent in the body.
     type Body;
     /// What it answers.
-    type Answer: Answer;
+    type Answer: EndpointAnswer;
     /// The same as data, for code that lists all endpoints.
-    const DESCRIPTION: Description;
+    const DESCRIPTION: EndpointDescription;
 }

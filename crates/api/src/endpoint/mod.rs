@@ -12,8 +12,8 @@ mod status;
 mod table;
 
 pub use call::Call;
-pub use description::{Description, Method};
-pub use form::{Answer, Events, Form, Lines, List, Text, Whole};
+pub use description::{EndpointDescription, Method};
+pub use form::{AnswerForm, EndpointAnswer, EventsAnswer, LinesAnswer, ListAnswer, TextAnswer, WholeAnswer};
 pub use kind::Endpoint;
 pub use schema::{Describe, schema_of};
 pub use status::{ErrorStatus, STATUSES};

@@ -1,8 +1,8 @@
 //! Every address of the API, once. The client calls them, the daemon serves them, the OpenAPI document lists them.
 
 use super::call::Call;
-use super::description::{Description, Method};
-use super::form::{Answer, Events, Lines, Text, Whole};
+use super::description::{EndpointDescription, Method};
+use super::form::{EndpointAnswer, EventsAnswer, LinesAnswer, TextAnswer, WholeAnswer};
 use super::kind::Endpoint;
 use super::schema::{Describe, schema_of};
 use crate::feed::FeedEvent;
@@ -50,7 +50,7 @@ macro_rules! endpoints {
 
             /// Returns the endpoint's description.
             #[must_use]
-            pub const fn description(self) -> Description {
+            pub const fn description(self) -> EndpointDescription {
                 match self { $(Address::$Name => $Name::DESCRIPTION),+ }
             }
         }
@@ -64,14 +64,14 @@ macro_rules! endpoints {
                 type Query = or_nothing!($($query)?);
                 type Body = or_nothing!($($body)?);
                 type Answer = $answer;
-                const DESCRIPTION: Description = Description {
+                const DESCRIPTION: EndpointDescription = EndpointDescription {
                     method: Method::$Method,
                     path: $path,
                     summary: $summary.trim_ascii(),
                     query: described!($($query)?),
                     body: described!($($body)?),
-                    form: <$answer as Answer>::FORM,
-                    answer: <$answer as Answer>::OBJECT,
+                    form: <$answer as EndpointAnswer>::FORM,
+                    answer: <$answer as EndpointAnswer>::OBJECT,
                     errors: &[$($($error),+)?],
                 };
             }
@@ -100,106 +100,106 @@ const fn braces(path: &str) -> usize {
 
 endpoints! {
     /// A sign of life, within 5 s; while it starts, how far that has come
-    Ping: Get "/v1/ping" => Whole<object::Ping>;
+    Ping: Get "/v1/ping" => WholeAnswer<object::Ping>;
     /// The daemon
-    Status: Get "/v1/status" => Whole<object::Status>;
+    Status: Get "/v1/status" => WholeAnswer<object::Status>;
     /// Metrics, as Prometheus reads them
-    MetricsText: Get "/metrics" => Text;
+    MetricsText: Get "/metrics" => TextAnswer;
     /// Metrics
-    Metrics: Get "/v1/metrics" => Whole<Vec<object::Metric>>;
+    Metrics: Get "/v1/metrics" => WholeAnswer<Vec<object::Metric>>;
     /// End the daemon; returns when it has nothing left to do
-    Down: Post "/v1/daemon/down" { request::Down } => Whole<object::WentDown>;
+    Down: Post "/v1/daemon/down" { request::Down } => WholeAnswer<object::WentDown>;
     /// Copy the database to a new file
-    Backup: Post "/v1/daemon/backup" { request::Backup } => Whole<object::Backup> | 409;
+    Backup: Post "/v1/daemon/backup" { request::Backup } => WholeAnswer<object::Backup> | 409;
     /// Take what verbs wrote down into the events
-    TakeAudit: Post "/v1/daemon/audit" => Whole<Value>;
+    TakeAudit: Post "/v1/daemon/audit" => WholeAnswer<Value>;
     /// Audit records: server-sent events, or an array with follow=false
-    ListEvents: Get "/v1/events" ? query::Events => Events<object::Event> | 404;
+    ListEvents: Get "/v1/events" ? query::Events => EventsAnswer<object::Event> | 404;
     /// All sessions, then every change of one: server-sent events `snapshot`, `session`, `removed`, `live`
-    Feed: Get "/v1/feed" ? query::Feed => Events<FeedEvent> | 422;
+    Feed: Get "/v1/feed" ? query::Feed => EventsAnswer<FeedEvent> | 422;
     /// This description of the API
-    OpenApi: Get "/v1/openapi.json" => Whole<Value>;
+    OpenApi: Get "/v1/openapi.json" => WholeAnswer<Value>;
 
     /// The sessions
-    Sessions: Get "/v1/sessions" ? query::Sessions => Whole<Vec<object::Session>> | 422;
+    Sessions: Get "/v1/sessions" ? query::Sessions => WholeAnswer<Vec<object::Session>> | 422;
     /// The sessions as `pinfold ls` shows them, a row each
-    Table: Get "/v1/table" ? query::Sessions => Whole<Vec<object::Row<'static>>> | 422;
+    Table: Get "/v1/table" ? query::Sessions => WholeAnswer<Vec<object::Row<'static>>> | 422;
     /// Create a session; returns after the first attempt to start it
-    New: Post "/v1/sessions" { request::NewSession } => Whole<object::Session> | 404 409;
+    New: Post "/v1/sessions" { request::NewSession } => WholeAnswer<object::Session> | 404 409;
     /// One session
-    Show: Get "/v1/sessions/{session}" (session) => Whole<object::Session>;
+    Show: Get "/v1/sessions/{session}" (session) => WholeAnswer<object::Session>;
     /// Delete an archived session for good
-    Remove: Delete "/v1/sessions/{session}" (session) => Whole<object::Removed> | 409;
+    Remove: Delete "/v1/sessions/{session}" (session) => WholeAnswer<object::Removed> | 409;
     /// Change a session, from its next run on
-    Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => Whole<object::Session> | 409;
+    Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => WholeAnswer<object::Session> | 409;
     /// What it is told to be, in the words of a request
-    Definition: Get "/v1/sessions/{session}/definition" (session) => Whole<object::Declared>;
+    Definition: Get "/v1/sessions/{session}/definition" (session) => WholeAnswer<object::Declared>;
     /// What a change would change, without doing it
-    Differs: Post "/v1/sessions/{session}/differs" (session) { request::NewSession } => Whole<Vec<object::Difference>> | 409;
+    Differs: Post "/v1/sessions/{session}/differs" (session) { request::NewSession } => WholeAnswer<Vec<object::Difference>> | 409;
     /// Give it another name, while nothing of it runs
-    Rename: Post "/v1/sessions/{session}/rename" (session) { request::Rename } => Whole<object::Session> | 409;
+    Rename: Post "/v1/sessions/{session}/rename" (session) { request::Rename } => WholeAnswer<object::Session> | 409;
     /// Start it; returns when it runs
-    Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session> | 409;
+    Start: Post "/v1/sessions/{session}/start" (session) => WholeAnswer<object::Session> | 409;
     /// Stop it; returns when nothing of it lives
-    Stop: Post "/v1/sessions/{session}/stop" (session) { request::Stop } => Whole<object::Session> | 409;
+    Stop: Post "/v1/sessions/{session}/stop" (session) { request::Stop } => WholeAnswer<object::Session> | 409;
     /// End its run and start another
-    Restart: Post "/v1/sessions/{session}/restart" (session) => Whole<object::Session> | 409;
+    Restart: Post "/v1/sessions/{session}/restart" (session) => WholeAnswer<object::Session> | 409;
     /// Stop it and put it away, with its history
-    Archive: Post "/v1/sessions/{session}/archive" (session) => Whole<object::Session> | 409;
+    Archive: Post "/v1/sessions/{session}/archive" (session) => WholeAnswer<object::Session> | 409;
     /// Bring it back from the archive
-    Restore: Post "/v1/sessions/{session}/restore" (session) => Whole<object::Session> | 409;
+    Restore: Post "/v1/sessions/{session}/restore" (session) => WholeAnswer<object::Session> | 409;
     /// Wait until it is in one of several states
-    Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => Whole<object::Session> | 408 422;
+    Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => WholeAnswer<object::Session> | 408 422;
     /// Archive every session that nobody uses; returns when they are
-    Purge: Post "/v1/purge" { request::Purge } => Whole<object::Purged> | 409;
+    Purge: Post "/v1/purge" { request::Purge } => WholeAnswer<object::Purged> | 409;
     /// Bring every archived session back whose name is free
-    RestoreAll: Post "/v1/restore" => Whole<Vec<object::Session>> | 409;
+    RestoreAll: Post "/v1/restore" => WholeAnswer<Vec<object::Session>> | 409;
 
     /// Read config.toml again; a bad one leaves the old one in force
-    Reload: Post "/v1/reload" => Whole<object::Reloaded> | 422;
+    Reload: Post "/v1/reload" => WholeAnswer<object::Reloaded> | 422;
     /// Full text over names, messages, answers and whys, best first; `indexed` and `total` in the answer's head say how much was looked through
-    Search: Get "/v1/search" ? query::Search => Whole<Vec<object::Hit>> | 404 422;
+    Search: Get "/v1/search" ? query::Search => WholeAnswer<Vec<object::Hit>> | 404 422;
 
     /// Sums of what turns took, as their agents reported it
-    Usage: Get "/v1/usage" ? query::Usage => Whole<Vec<object::UsageSum>> | 422;
+    Usage: Get "/v1/usage" ? query::Usage => WholeAnswer<Vec<object::UsageSum>> | 422;
     /// The accounts, their limits, and who is held by them
-    Accounts: Get "/v1/accounts" => Whole<Vec<object::Account>>;
+    Accounts: Get "/v1/accounts" => WholeAnswer<Vec<object::Account>>;
     /// Let the sessions of an account go on, one of them first
-    ResumeAccount: Post "/v1/accounts/resume" { request::ResumeAccount } => Whole<object::Account> | 404 409;
+    ResumeAccount: Post "/v1/accounts/resume" { request::ResumeAccount } => WholeAnswer<object::Account> | 404 409;
 
     /// What its agents printed, one object a line
-    Logs: Get "/v1/sessions/{session}/logs" (session) ? query::Logs => Lines<object::LogLine>;
+    Logs: Get "/v1/sessions/{session}/logs" (session) ? query::Logs => LinesAnswer<object::LogLine>;
     /// Its state, messages and output as they come; a consumer
-    Stream: Get "/v1/sessions/{session}/stream" (session) ? query::Stream => Events<Value> | 409;
+    Stream: Get "/v1/sessions/{session}/stream" (session) ? query::Stream => EventsAnswer<Value> | 409;
     /// Attach: counted while it is read; says where its terminal is
-    Attach: Post "/v1/sessions/{session}/attach" (session) { request::Attach } => Lines<object::Attached> | 409;
+    Attach: Post "/v1/sessions/{session}/attach" (session) { request::Attach } => LinesAnswer<object::Attached> | 409;
     /// Where its terminal can be looked at, without being a consumer
-    Screen: Get "/v1/sessions/{session}/screen" (session) => Whole<object::Terminal> | 409;
+    Screen: Get "/v1/sessions/{session}/screen" (session) => WholeAnswer<object::Terminal> | 409;
 
     /// Its messages
-    Messages: Get "/v1/sessions/{session}/messages" (session) ? query::Messages => Whole<Vec<object::Message>> | 422;
+    Messages: Get "/v1/sessions/{session}/messages" (session) ? query::Messages => WholeAnswer<Vec<object::Message>> | 422;
     /// Send a message; with wait, returns its answer
     Send: Post "/v1/sessions/{session}/messages" (session) ? query::Patience { request::NewMessage }
-        => Whole<object::Sent> | 409;
+        => WholeAnswer<object::Sent> | 409;
     /// One message
     ShowMessage: Get "/v1/sessions/{session}/messages/{message}" (session, message) ? query::Patience
-        => Whole<object::Message> | 408 409 422;
+        => WholeAnswer<object::Message> | 408 409 422;
     /// Cancel it before its turn
     CancelMessage: Post "/v1/sessions/{session}/messages/{message}/cancel" (session, message)
-        => Whole<object::Message> | 409;
+        => WholeAnswer<object::Message> | 409;
     /// Try a failed one again
     RetryMessage: Post "/v1/sessions/{session}/messages/{message}/retry" (session, message)
-        => Whole<object::Sent> | 409;
+        => WholeAnswer<object::Sent> | 409;
     /// End the turn under way, keep the run
-    Interrupt: Post "/v1/sessions/{session}/interrupt" (session) => Whole<object::Session> | 409;
+    Interrupt: Post "/v1/sessions/{session}/interrupt" (session) => WholeAnswer<object::Session> | 409;
     /// Answer a permission request
     AnswerPermission: Post "/v1/sessions/{session}/answer" (session) { request::Permission }
-        => Whole<object::Session> | 409;
+        => WholeAnswer<object::Session> | 409;
 
     /// Every lock that is held now
-    Locks: Get "/v1/locks" ? query::Locks => Whole<Vec<object::Lock>>;
+    Locks: Get "/v1/locks" ? query::Locks => WholeAnswer<Vec<object::Lock>>;
     /// Hold a `key:` lock for as long as the connection is open
-    Hold: Post "/v1/locks/hold" { request::Hold } => Lines<object::HoldLine> | 409 429;
+    Hold: Post "/v1/locks/hold" { request::Hold } => LinesAnswer<object::HoldLine> | 409 429;
 }
 
 #[cfg(test)]

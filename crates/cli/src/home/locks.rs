@@ -4,7 +4,7 @@ use super::settled::say_tightened;
 use super::{paths, settled};
 use crate::global::Global;
 use crate::output::Failure;
-use pinfold_lock::{Folder, Modes, Resource};
+use pinfold_lock::{Folder, FolderModes, Resource};
 use std::path::{Path, PathBuf};
 
 /// The folder with the lock of a resource: a session's is in its home, all others are in the user's folder.
@@ -46,7 +46,7 @@ pub(crate) fn session_locks(global: &Global) -> Result<Option<Folder>, Failure> 
 
 fn open(path: &Path, global: &Global) -> Result<Folder, Failure> {
     let folder = Folder::open(path)?;
-    if let Modes::Tightened { from } = folder.modes() {
+    if let FolderModes::Tightened { from } = folder.modes() {
         say_tightened(path, from, global);
     }
     Ok(folder)

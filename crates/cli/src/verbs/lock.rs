@@ -8,7 +8,8 @@ use crate::{audit, home};
 use clap::Args;
 use pinfold_api::units;
 use pinfold_lock::{
-    AcquireError, Folder, Guard, LOCK_RUNS_VARIABLE, RUN_VARIABLE, Request, Resource, Run, Survivors, process,
+    AcquireError, Folder, Guard, LOCK_RUNS_VARIABLE, RUN_VARIABLE, Request, Resource, RunName, Survivors,
+    process,
 };
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
@@ -42,7 +43,7 @@ impl ProgramVerb for Lock {
         let outer = outer_runs();
         let giving = if self.close { Giving::Kept } else { Giving::Given };
         let run = match giving {
-            Giving::Given => Some(Run::fresh(&own)),
+            Giving::Given => Some(RunName::fresh(&own)),
             Giving::Kept => None,
         };
         let request = Request {
@@ -80,8 +81,8 @@ fn acquire(
 }
 
 /// Marks the command and its children as a run, without hiding the outer runs they belong to.
-fn mark(command: &mut Command, outer: &[Run], run: &Run, guard: &Guard) {
-    let mut runs: Vec<&str> = outer.iter().map(Run::as_str).collect();
+fn mark(command: &mut Command, outer: &[RunName], run: &RunName, guard: &Guard) {
+    let mut runs: Vec<&str> = outer.iter().map(RunName::as_str).collect();
     runs.push(run.as_str());
     command.env(LOCK_RUNS_VARIABLE, runs.join(":"));
     if std::env::var_os(RUN_VARIABLE).is_none() {
@@ -91,10 +92,10 @@ fn mark(command: &mut Command, outer: &[Run], run: &Run, guard: &Guard) {
 }
 
 /// The runs this process is part of.
-fn outer_runs() -> Vec<Run> {
+fn outer_runs() -> Vec<RunName> {
     let listed = std::env::var(LOCK_RUNS_VARIABLE).unwrap_or_default();
-    let mut runs: Vec<Run> = listed.split(':').filter_map(|name| Run::new(name).ok()).collect();
-    if let Some(run) = std::env::var(RUN_VARIABLE).ok().and_then(|name| Run::new(name).ok())
+    let mut runs: Vec<RunName> = listed.split(':').filter_map(|name| RunName::new(name).ok()).collect();
+    if let Some(run) = std::env::var(RUN_VARIABLE).ok().and_then(|name| RunName::new(name).ok())
         && !runs.contains(&run)
     {
         runs.push(run);

@@ -9,7 +9,7 @@ use pinfold_core::Wall;
 use pinfold_daemon::Home;
 use pinfold_shim::client::ShimConnection;
 use pinfold_shim::{Command, Report};
-use pinfold_store::backup::{self, BackupError, Found};
+use pinfold_store::backup::{self, BackupCopy, BackupError};
 use pinfold_store::{Damage, OpenError};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::json;
@@ -55,7 +55,7 @@ impl StandaloneVerb for RestoreBackup {
 }
 
 /// Restores the values of `--env` before the records that name them. Existing values are set aside.
-fn put_values_back(home: &Home, found: &Found) -> Result<(), Failure> {
+fn put_values_back(home: &Home, found: &BackupCopy) -> Result<(), Failure> {
     let files = found.files().map_err(|error| refused(&error))?;
     let values = home.values();
     let kept = values.keep_aside().and_then(|()| values.put_back(&files));
@@ -124,7 +124,7 @@ fn seen_by(socket: &Path) -> Option<u64> {
     }
 }
 
-fn refuse_newer(seen: &[(String, u64)], found: &Found) -> Result<(), Failure> {
+fn refuse_newer(seen: &[(String, u64)], found: &BackupCopy) -> Result<(), Failure> {
     let newer: Vec<&str> = seen
         .iter()
         .filter(|(_, generation)| *generation > found.position.generation)

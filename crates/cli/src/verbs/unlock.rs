@@ -11,7 +11,7 @@ use pinfold_core::quoted::quoted;
 use pinfold_daemon::objects;
 use pinfold_daemon::offline_audit::{by, now};
 use pinfold_kernel::proc::environ;
-use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
+use pinfold_lock::{EndOutcome, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -111,20 +111,20 @@ fn other_home(holders: &Holders, global: &Global) -> Option<PathBuf> {
     homes.into_iter().find(|home| *home != own && home.join("pinfold.db").exists())
 }
 
-fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failure> {
+fn report(ended: EndOutcome, mut record: Value, global: &Global) -> Result<(), Failure> {
     let list = |processes: &[ProcessSeen]| {
         processes.iter().map(|process| process.pid.to_string()).collect::<Vec<_>>().join(", ")
     };
     match ended {
-        Ended::NobodyHeld => Ok(()),
-        Ended::Free { lock, processes } => {
+        EndOutcome::NobodyHeld => Ok(()),
+        EndOutcome::Free { lock, processes } => {
             record["ended"] = json!(processes.iter().map(objects::process).collect::<Vec<_>>());
             record["now"] = Value::Null;
             tell(global, &format!("`{}` is free; ended {}", lock.resource, list(&processes)), &record);
             warn_of_next_run(&lock, global);
             Ok(())
         }
-        Ended::PassedOn { lock, processes, now } => {
+        EndOutcome::PassedOn { lock, processes, now } => {
             record["ended"] = json!(processes.iter().map(objects::process).collect::<Vec<_>>());
             record["now"] = json!(objects::lock(&now));
             let next = now.holder_text();
@@ -133,7 +133,7 @@ fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failur
             warn_of_next_run(&lock, global);
             Ok(())
         }
-        Ended::StillHeld { lock, processes } => {
+        EndOutcome::StillHeld { lock, processes } => {
             let why = "`pinfold unlock --kill` could not end its holder";
             _ = audit::append(&self::record(&lock, &processes, why), global);
             let message = format!("`{}` is still held by {}", lock.resource, lock.holder_text());

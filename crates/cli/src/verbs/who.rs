@@ -6,7 +6,7 @@ use crate::home;
 use crate::output::{Failure, Paper, TableCell, Worth, plain, print, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_daemon::objects;
-use pinfold_lock::{Relation, User};
+use pinfold_lock::{DirectoryRelation, DirectoryUser};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -35,24 +35,24 @@ impl StandaloneVerb for Who {
     }
 }
 
-fn word(relation: Relation) -> &'static str {
+fn word(relation: DirectoryRelation) -> &'static str {
     match relation {
-        Relation::Same => "holds",
-        Relation::Above => "holds_above",
-        Relation::Below => "holds_below",
+        DirectoryRelation::Same => "holds",
+        DirectoryRelation::Above => "holds_above",
+        DirectoryRelation::Below => "holds_below",
     }
 }
 
-fn object(user: &User) -> Value {
+fn object(user: &DirectoryUser) -> Value {
     match user {
-        User::Holder { relation, lock } => json!({
+        DirectoryUser::Holder { relation, lock } => json!({
             "how": word(*relation),
             "pid": lock.holder.identity.map(|identity| identity.pid),
             "command": lock.holder.command,
             "place": lock.resource,
             "lock": objects::lock(lock),
         }),
-        User::Worker { process, place } => json!({
+        DirectoryUser::Worker { process, place } => json!({
             "how": "works",
             "pid": process.pid,
             "command": process.command,
@@ -70,16 +70,16 @@ const HEADS: [(&str, Worth); 5] = [
     ("COMMAND", Worth::Sentence),
 ];
 
-fn row(user: &User) -> [TableCell<'static>; 5] {
+fn row(user: &DirectoryUser) -> [TableCell<'static>; 5] {
     let cells = match user {
-        User::Holder { relation, lock } => [
+        DirectoryUser::Holder { relation, lock } => [
             lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string()),
             lock.session.clone().unwrap_or_else(|| "-".to_owned()),
             word(*relation).replace('_', " "),
             lock.resource.clone(),
             lock.holder.command.clone(),
         ],
-        User::Worker { process, place } => [
+        DirectoryUser::Worker { process, place } => [
             process.pid.to_string(),
             "-".to_owned(),
             "works".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use pinfold_core::{EventKind, Wall};
-use pinfold_store::{AuditEvent, Batch, Pace, Reader, Store};
+use pinfold_store::{AuditEvent, Batch, CheckPace, Reader, Store};
 use serde_json::{Map, Value, json};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 fn world_with(count: u32, days: u64, bytes: usize) -> World {
     let world = World::new();
     std::fs::DirBuilder::new().mode(0o700).create(&world.home).unwrap();
-    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::StoreOptions::default()).unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let at = Wall(i64::try_from(now).unwrap() - i64::try_from(days * 86_400_000).unwrap());
     let word = Value::from("x".repeat(bytes));
@@ -146,12 +146,13 @@ fn a_daemon_that_is_killed_while_it_forgets_leaves_nothing_half_and_the_next_one
             reader.complete_from().unwrap().is_some_and(|from| from.seq > 2_000 * round)
         });
         world.kill_daemon();
-        let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+        let store =
+            Store::open(&world.home.join("pinfold.db"), &pinfold_store::StoreOptions::default()).unwrap();
         let mut reader = store.reader().unwrap();
         let (gone, left) = (reader.untold().unwrap().tally.events, reader.complete_from().unwrap().unwrap());
         let told = !world_told(&reader).is_empty();
         assert!(told || left.seq == gone + 1, "{gone} are gone, and all from {} on are there", left.seq);
-        assert_eq!(reader.check(&Pace::at_once()).unwrap(), [""; 0]);
+        assert_eq!(reader.check(&CheckPace::at_once()).unwrap(), [""; 0]);
     }
     world.ok(&["up"]);
     let pruned = world.watch().event("what was forgotten", |event| event["kind"] == "pruned");
@@ -174,7 +175,7 @@ fn what_went_is_told_once_a_day_and_events_say_from_where_on_all_are_there() {
     assert!(!said.contains("every event"), "nothing is missing from these: {said}");
     // More is pruned, and reported tomorrow.
     world.ok(&["down"]);
-    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::StoreOptions::default()).unwrap();
     let config = world.home.join("config.toml");
     std::fs::write(config, "[retention]\nevents = \"1s\"\n").unwrap();
     let mut batch = Batch::new();

@@ -8,8 +8,8 @@ fn at(seconds: u64) -> Now {
     Now { wall, boot: Boot(seconds * 1000), ..Now::default() }
 }
 
-fn standing(member: u128, wants: Wants, resumes: bool) -> Standing {
-    Standing { member: Member(member), wants, resumes }
+fn standing(member: u128, wants: Wants, resumes: bool) -> MemberStanding {
+    MemberStanding { member: Member(member), wants, resumes }
 }
 
 fn limit(until: Option<u64>) -> Refused {
@@ -21,12 +21,12 @@ fn refused_as(kind: HoldKind) -> Refused {
     Refused { kind, until: None, window: None, text: Some("no".into()) }
 }
 
-fn free(account: &Account, all: &[Standing]) -> Vec<u128> {
-    let is_free = |one: &&Standing| account.hold_of("a:b", one.member, one.resumes).is_none();
+fn free(account: &Account, all: &[MemberStanding]) -> Vec<u128> {
+    let is_free = |one: &&MemberStanding| account.hold_of("a:b", one.member, one.resumes).is_none();
     all.iter().filter(is_free).map(|one| one.member.0).collect()
 }
 
-fn all(count: u128, resumes: bool) -> Vec<Standing> {
+fn all(count: u128, resumes: bool) -> Vec<MemberStanding> {
     (1..=count).map(|member| standing(member, Wants::Turn, resumes)).collect()
 }
 
@@ -34,9 +34,9 @@ fn all(count: u128, resumes: bool) -> Vec<Standing> {
 fn one_refusal_holds_all_and_is_told_once() {
     let (mut account, all) = (Account::default(), all(20, true));
     assert_eq!(free(&account, &all).len(), 20);
-    assert_eq!(account.refused(&limit(Some(3600)), at(0)), News::Held);
+    assert_eq!(account.refused(&limit(Some(3600)), at(0)), RefusalEffect::Held);
     for second in 1..20 {
-        assert_eq!(account.refused(&limit(Some(3600)), at(second)), News::Again);
+        assert_eq!(account.refused(&limit(Some(3600)), at(second)), RefusalEffect::Again);
     }
     assert!(!account.settle(&all, at(3599)));
     assert_eq!(free(&account, &all), []);
@@ -76,7 +76,7 @@ fn a_trial_that_is_refused_holds_all_again_and_the_waits_grow() {
         now += 600;
         account.settle(&all, at(now));
         assert_eq!(free(&account, &all), [1]);
-        assert_eq!(account.refused(&limit(None), at(now)), News::Again, "no new event");
+        assert_eq!(account.refused(&limit(None), at(now)), RefusalEffect::Again, "no new event");
         assert_eq!(free(&account, &all), []);
     }
     // A reset in the past: 1 s, then twice as long each time.
@@ -111,13 +111,13 @@ fn who_does_not_resume_by_itself_asks_and_goes_on_when_a_person_says_so() {
 #[test]
 fn a_login_is_never_tried_before_a_person_says_so_and_then_by_one() {
     let (mut account, mut all) = (Account::default(), all(3, true));
-    assert_eq!(account.refused(&refused_as(HoldKind::Login), at(0)), News::Held);
+    assert_eq!(account.refused(&refused_as(HoldKind::Login), at(0)), RefusalEffect::Held);
     account.settle(&all, at(1_000_000));
     assert_eq!((free(&account, &all), account.next_deadline()), (vec![], None));
     account.go_on(at(1_000_000));
     account.settle(&all, at(1_000_000));
     assert_eq!(free(&account, &all), [1]);
-    assert_eq!(account.refused(&refused_as(HoldKind::Login), at(1_000_001)), News::Again);
+    assert_eq!(account.refused(&refused_as(HoldKind::Login), at(1_000_001)), RefusalEffect::Again);
     account.settle(&all, at(2_000_000));
     assert_eq!(free(&account, &all), [], "one word of a person is one try");
     account.go_on(at(2_000_000));
@@ -136,7 +136,7 @@ fn an_overloaded_vendor_is_tried_again_without_anybody_and_hides_no_limit() {
     account.settle(&all, at(15));
     assert_eq!(free(&account, &all), [1]);
     account.refused(&limit(Some(500)), at(16));
-    assert_eq!(account.refused(&refused_as(HoldKind::Overloaded), at(17)), News::Again);
+    assert_eq!(account.refused(&refused_as(HoldKind::Overloaded), at(17)), RefusalEffect::Again);
     assert_eq!(account.held.as_ref().map(|held| held.kind), Some(HoldKind::Limit));
 }
 

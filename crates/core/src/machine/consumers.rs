@@ -4,7 +4,7 @@ use super::draft::Draft;
 use crate::decision::{Action, Change, Record, TakeoverEnd};
 use crate::event::ConsumerKind;
 use crate::ids::ConsumerId;
-use crate::life::{Goal, Life, Purpose, Stage};
+use crate::life::{Goal, Life, Purpose, StartStage};
 use crate::why::{TakeoverStep, Why};
 
 impl Draft<'_> {
@@ -34,11 +34,11 @@ impl Draft<'_> {
         self.session.live.takeover.filter(|takeover| takeover.consumer == consumer)?;
         self.end_takeover(TakeoverEnd::CallerGone);
         match self.session.life {
-            Life::Starting { stage: Stage::Reserving, purpose: Purpose::Interactive(then), .. } => {
+            Life::Starting { stage: StartStage::Reserving, purpose: Purpose::Interactive(then), .. } => {
                 self.act(Action::Release);
                 self.hand_back(then);
             }
-            Life::Starting { stage: Stage::Spawning, purpose: Purpose::Interactive(_), .. } => {
+            Life::Starting { stage: StartStage::Spawning, purpose: Purpose::Interactive(_), .. } => {
                 self.end_run(Goal::Takeover, None);
             }
             // A headless run goes on; one that was asked to end for the takeover comes back if it is needed.

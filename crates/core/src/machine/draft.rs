@@ -2,7 +2,7 @@
 
 use crate::decision::{Action, Answer, Change, Decision, InForce, Record, TakeoverEnd};
 use crate::event::Shim;
-use crate::life::{Goal, IdleSince, Life, Purpose, Stage};
+use crate::life::{Goal, IdleSince, Life, Purpose, StartStage};
 use crate::policy::Mode;
 use crate::rules::memory::MemoryWatch;
 use crate::session::{Runs, Session};
@@ -59,8 +59,8 @@ impl<'a> Draft<'a> {
         let run = self.session.runs.last.next();
         self.change(Change::Runs(Runs { last: run, ..self.session.runs }));
         let (stage, action) = match self.session.shim {
-            Shim::Standing => (Stage::Spawning, Action::Spawn { run, purpose }),
-            Shim::Absent => (Stage::Reserving, Action::Reserve { run, purpose }),
+            Shim::Standing => (StartStage::Spawning, Action::Spawn { run, purpose }),
+            Shim::Absent => (StartStage::Reserving, Action::Reserve { run, purpose }),
         };
         self.set_life(Life::Starting { run, stage, purpose });
         self.act(action);
@@ -137,7 +137,7 @@ impl<'a> Draft<'a> {
                 self.not_needed();
                 Some(Why::NotNeeded)
             }
-            (&Life::Starting { run, stage: Stage::Reserving, purpose: Purpose::Headless }, None) => {
+            (&Life::Starting { run, stage: StartStage::Reserving, purpose: Purpose::Headless }, None) => {
                 self.call_off(run, Draft::not_needed);
                 Some(Why::NotNeeded)
             }

@@ -10,7 +10,7 @@ use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, FailCause, Goal, HandBack, HolderSeen, IdleSince, Life, Purpose, StartRefused};
 use crate::policy::Mode;
 use crate::rules::verdict::{self, Asked};
-use crate::rules::{self, BLOCKED_RETRY, LONGEST_GAP, Next, WaitReason};
+use crate::rules::{self, BLOCKED_RETRY, LONGEST_GAP, RestartDecision, WaitReason};
 use crate::session::Runs;
 use crate::why::{TakeoverStep, Why};
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl Draft<'_> {
     }
 
     /// Updates the counters for an end that was the run's own; an end that we asked for costs nothing.
-    fn charge(&mut self, ending: Ending, verdict: Verdict, ended: &Ended) -> Next {
+    fn charge(&mut self, ending: Ending, verdict: Verdict, ended: &Ended) -> RestartDecision {
         let own_end = match ending.goal {
             None => ending.asked == Asked::Nothing,
             Some(Goal::Drain | Goal::Watchdog) => true,
@@ -97,10 +97,10 @@ impl Draft<'_> {
         };
         // Interactive runs are not restarted, and a restart of the machine is not the agent's fault.
         if !own_end || ending.purpose != Purpose::Headless || ended.exit == Exit::MachineLost {
-            return Next::AtOnce;
+            return RestartDecision::AtOnce;
         }
         if self.ended_its_turn(ending, verdict, ended.exit) {
-            return Next::AtOnce;
+            return RestartDecision::AtOnce;
         }
         let policy = &self.session.spec.policy;
         let outcome = rules::after(verdict, ended, &self.session.budgets, policy, self.now);
@@ -150,7 +150,7 @@ impl Draft<'_> {
         let Some(ending) = self.ending_of(run, &ended) else { return Why::Stale };
         self.settle_number(run);
         self.forget_run();
-        self.what_comes_next(ending, Verdict::Clean, Next::AtOnce, &ended, None)
+        self.what_comes_next(ending, Verdict::Clean, RestartDecision::AtOnce, &ended, None)
     }
 
     fn record_exit(&mut self, run: RunNumber, ended: &Ended, verdict: Verdict) {
@@ -168,7 +168,7 @@ impl Draft<'_> {
         &mut self,
         ending: Ending,
         verdict: Verdict,
-        next: Next,
+        next: RestartDecision,
         ended: &Ended,
         holder: Option<&HolderSeen>,
     ) -> Why {
@@ -234,7 +234,13 @@ impl Draft<'_> {
         }
     }
 
-    fn by_mode(&mut self, verdict: Verdict, next: Next, exit: Exit, holder: Option<&HolderSeen>) -> Why {
+    fn by_mode(
+        &mut self,
+        verdict: Verdict,
+        next: RestartDecision,
+        exit: Exit,
+        holder: Option<&HolderSeen>,
+    ) -> Why {
         if self.session.spec.mode == Mode::Once {
             return self.ran_once(verdict);
         }
@@ -242,7 +248,7 @@ impl Draft<'_> {
             self.begin(Purpose::Interactive(HandBack::ByNeed));
             return Why::Takeover(TakeoverStep::Begins);
         }
-        if let Next::Fail(_) = next {
+        if let RestartDecision::Fail(_) = next {
             return self.failed(verdict, exit);
         }
         if self.session.live.closing {
@@ -254,13 +260,13 @@ impl Draft<'_> {
             return Why::EndedUnneeded { verdict, exit };
         }
         match next {
-            Next::AtOnce => {
+            RestartDecision::AtOnce => {
                 self.begin(Purpose::Headless);
                 Why::RestartAtOnce { verdict, exit }
             }
-            Next::Wait { wait, reason } => self.wait(wait, reason, exit, holder),
-            Next::Block { retry } => self.block_on_vendor(retry, exit, holder),
-            Next::Fail(_) => self.failed(verdict, exit),
+            RestartDecision::Wait { wait, reason } => self.wait(wait, reason, exit, holder),
+            RestartDecision::Block { retry } => self.block_on_vendor(retry, exit, holder),
+            RestartDecision::Fail(_) => self.failed(verdict, exit),
         }
     }
 

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use crate::decision::{Action, Change};
 use crate::ids::RunNumber;
 use crate::life::{Goal, Life, Purpose};
-use crate::rules::parting::{self, Awaited, Parting, Word};
+use crate::rules::parting::{self, Awaited, Parting, PartingWord};
 use crate::running::Leaving;
 use crate::why::Why;
 use std::time::Duration;
@@ -35,8 +35,8 @@ impl Draft<'_> {
     fn part(&mut self, run: RunNumber, parting: Parting, grace: Duration) {
         let Parting { word, wait } = parting;
         self.act(match word {
-            Word::Interrupt => Action::Interrupt { run },
-            Word::Close => Action::Close { run },
+            PartingWord::Interrupt => Action::Interrupt { run },
+            PartingWord::Close => Action::Close { run },
         });
         if wait.is_zero() {
             return self.act(Action::Stop { run, grace });
@@ -49,7 +49,7 @@ impl Draft<'_> {
     pub(super) fn part_further(&mut self, leaving: Leaving) -> Why {
         let Life::Stopping { run, .. } = self.session.life else { return Why::NothingDue };
         self.change(Change::Leaving(None));
-        if leaving.word == Word::Interrupt {
+        if leaving.word == PartingWord::Interrupt {
             self.act(Action::Close { run });
         }
         self.act(Action::Stop { run, grace: leaving.by.since(self.now.boot) });
@@ -58,7 +58,9 @@ impl Draft<'_> {
 
     /// Goes on with the parting once the turn that the agent was to end first is over.
     pub(super) fn turn_is_over_for_good(&mut self) {
-        if let Some(leaving) = self.session.live.leaving.filter(|leaving| leaving.word == Word::Interrupt) {
+        if let Some(leaving) =
+            self.session.live.leaving.filter(|leaving| leaving.word == PartingWord::Interrupt)
+        {
             self.part_further(leaving);
         }
     }

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::budgets::Budgets;
 use crate::decision::{Action, Answer, Change, Record, Refusal, TakeoverEnd};
-use crate::life::{Goal, Life, Purpose, Stage};
+use crate::life::{Goal, Life, Purpose, StartStage};
 use crate::why::{PersonAsked, Why};
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl Draft<'_> {
             Life::Idle { .. } | Life::Backoff { .. } | Life::Blocked { .. } | Life::Failed { .. } => {
                 self.stopped();
             }
-            Life::Starting { run, stage: Stage::Reserving, .. } => self.call_off(run, Draft::stopped),
+            Life::Starting { run, stage: StartStage::Reserving, .. } => self.call_off(run, Draft::stopped),
             Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => {
                 self.end_run(Goal::Stop, grace);
                 self.answer(Answer::UnderWay);

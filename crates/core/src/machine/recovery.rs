@@ -8,9 +8,9 @@ use crate::event::{Ask, Event, Machine, RunEvent, Shim, ShimSeen, StartFailure, 
 use crate::exit::{Ended, Exit};
 use crate::guest::GuestSeen;
 use crate::ids::RunNumber;
-use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
+use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, StartStage};
 use crate::policy::Mode;
-use crate::talk::{Dialog, Source, Standing};
+use crate::talk::{ActivitySource, Dialog, Standing};
 use crate::why::{RecoveryStep, Why};
 
 impl Draft<'_> {
@@ -87,7 +87,7 @@ impl Draft<'_> {
     fn await_look(&mut self, run: RunNumber, dialog: Dialog) {
         let known = self.session.live.standing.is_some() || self.session.live_run() != Some(run);
         if dialog != Dialog::None && !known {
-            let standing = Standing { from: Source::IdFile, dialog, ..Standing::default() };
+            let standing = Standing { from: ActivitySource::IdFile, dialog, ..Standing::default() };
             self.change(Change::Standing(Some(Box::new(standing))));
         }
     }
@@ -99,8 +99,8 @@ impl Draft<'_> {
         self.record(Record::Adopted { run, pid: process.pid });
         self.find_guest(run, guest);
         match self.session.life {
-            Life::Starting { stage: Stage::Spawning, .. } => _ = self.started(run, process),
-            Life::Starting { stage: Stage::Reserving, .. } => return self.end_unexpected(run),
+            Life::Starting { stage: StartStage::Spawning, .. } => _ = self.started(run, process),
+            Life::Starting { stage: StartStage::Reserving, .. } => return self.end_unexpected(run),
             Life::Stopping { run, .. } => {
                 let grace = self.session.spec.policy.stop_grace;
                 self.act(Action::Stop { run, grace });
@@ -145,13 +145,13 @@ impl Draft<'_> {
             self.change(Change::Shim(shim));
         }
         match self.session.life.clone() {
-            Life::Starting { run, stage: Stage::Reserving, purpose } => self.reserve_again(run, purpose),
-            Life::Starting { run, stage: Stage::Spawning, .. } | Life::Stopping { run, .. }
+            Life::Starting { run, stage: StartStage::Reserving, purpose } => self.reserve_again(run, purpose),
+            Life::Starting { run, stage: StartStage::Spawning, .. } | Life::Stopping { run, .. }
                 if failure_of(world, run).is_some() =>
             {
                 failure_of(world, run).map_or(Why::Stale, |failure| self.start_failed(run, failure))
             }
-            Life::Starting { run, stage: Stage::Spawning, purpose } => match exit_of(world, run) {
+            Life::Starting { run, stage: StartStage::Spawning, purpose } => match exit_of(world, run) {
                 Some(ended) => self.exited(run, &with_line(ended, world), shim, None),
                 None => self.spawn_again(run, purpose),
             },

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use crate::decision::{Answer, Change, Record, Refusal, TakeoverEnd};
-use crate::life::{FailCause, Goal, IdleSince, Life, Stage};
+use crate::life::{FailCause, Goal, IdleSince, Life, StartStage};
 use crate::policy::Mode;
 use crate::session::Session;
 use crate::why::{PersonAsked, Why};
@@ -22,7 +22,7 @@ impl Draft<'_> {
         self.end_takeover(TakeoverEnd::Overruled);
         self.answer(Answer::UnderWay);
         match self.session.life {
-            Life::Starting { run, stage: Stage::Reserving, .. } => self.call_off(run, Draft::archived),
+            Life::Starting { run, stage: StartStage::Reserving, .. } => self.call_off(run, Draft::archived),
             Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => {
                 self.end_run(Goal::Archive, None);
             }
@@ -82,7 +82,7 @@ impl Draft<'_> {
         self.change(Change::Closing(true));
         self.end_takeover(TakeoverEnd::Overruled);
         match self.session.life {
-            Life::Starting { run, stage: Stage::Reserving, .. } => self.call_off(run, Draft::down),
+            Life::Starting { run, stage: StartStage::Reserving, .. } => self.call_off(run, Draft::down),
             Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => {
                 self.end_run(Goal::Down, None);
             }

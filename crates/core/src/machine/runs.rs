@@ -6,8 +6,8 @@ use crate::decision::{Action, Change, Record, TakeoverEnd};
 use crate::event::{Shim, StartFailure};
 use crate::ids::RunNumber;
 use crate::life::{
-    BlockedOn, CannotStart, FailCause, Goal, HandBack, HolderSeen, Life, Process, Purpose, Stage,
-    StartRefused,
+    BlockedOn, CannotStart, FailCause, Goal, HandBack, HolderSeen, Life, Process, Purpose, StartRefused,
+    StartStage,
 };
 use crate::rules::WaitReason;
 use crate::rules::start::{self, Prospect};
@@ -18,14 +18,14 @@ impl Draft<'_> {
     pub(super) fn reserved(&mut self, run: RunNumber) -> Why {
         match self.session.life {
             // The client that needed it has gone while the locks were taken: `follow_up` calls the start off.
-            Life::Starting { run: wanted, stage: Stage::Reserving, purpose: Purpose::Headless }
+            Life::Starting { run: wanted, stage: StartStage::Reserving, purpose: Purpose::Headless }
                 if wanted == run && self.session.need(self.now.boot).is_none() =>
             {
                 Why::NotNeeded
             }
-            Life::Starting { run: wanted, stage: Stage::Reserving, purpose } if wanted == run => {
+            Life::Starting { run: wanted, stage: StartStage::Reserving, purpose } if wanted == run => {
                 self.record(Record::LockAcquired { run });
-                self.set_life(Life::Starting { run, stage: Stage::Spawning, purpose });
+                self.set_life(Life::Starting { run, stage: StartStage::Spawning, purpose });
                 self.act(Action::Spawn { run, purpose });
                 Why::LocksTaken
             }
@@ -53,7 +53,7 @@ impl Draft<'_> {
             return Why::Stale;
         }
         // We hold our own locks, so a program outside of pinfold has the vendor session. Give ours back.
-        if stage == Stage::Spawning {
+        if stage == StartStage::Spawning {
             self.give_back();
         }
         self.settle_number(run);
@@ -83,7 +83,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn started(&mut self, run: RunNumber, process: Process) -> Why {
-        if let Life::Starting { run: wanted, stage: Stage::Spawning, purpose } = self.session.life
+        if let Life::Starting { run: wanted, stage: StartStage::Spawning, purpose } = self.session.life
             && wanted == run
         {
             self.note_started(run, process, purpose);

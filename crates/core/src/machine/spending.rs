@@ -5,7 +5,7 @@ use crate::decision::Change;
 use crate::ids::RunNumber;
 use crate::rules::spending;
 use crate::session::Session;
-use crate::usage::{Figures, Report, Spending, Usage};
+use crate::usage::{Figures, Spending, Usage, UsageReport};
 use crate::why::Why;
 
 impl Session {
@@ -18,10 +18,10 @@ impl Session {
 
 impl Draft<'_> {
     /// Counts what a turn used. It was used whatever became of the turn or its run.
-    pub(super) fn spent(&mut self, run: RunNumber, report: &Report) -> Why {
+    pub(super) fn spent(&mut self, run: RunNumber, report: &UsageReport) -> Why {
         let last = self.session.usage.as_deref().map(|usage| usage.totals).unwrap_or_default();
         let (spent, totals) = spending::count(report.turn, report.total, last);
-        let Report { message, model, context_used, context_size, .. } = report.clone();
+        let UsageReport { message, model, context_used, context_size, .. } = report.clone();
         let tells = context_used.or(context_size).is_some() || model.is_some() || totals != last;
         if spent == Figures::default() && !tells {
             return Why::Stale;

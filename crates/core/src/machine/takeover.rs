@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::decision::{Action, Answer, Change, Record, Refusal, TakeoverEnd};
 use crate::ids::ConsumerId;
-use crate::life::{BlockedOn, Goal, HandBack, Life, Purpose, Stage};
+use crate::life::{BlockedOn, Goal, HandBack, Life, Purpose, StartStage};
 use crate::policy::Mode;
 use crate::session::Takeover;
 use crate::why::{TakeoverStep, Why};
@@ -25,7 +25,7 @@ impl Draft<'_> {
                 self.turn_is_over_or_interrupted()
             }
             // Nothing runs yet: the locks being taken serve the terminal as well.
-            Life::Starting { run, stage: Stage::Reserving, .. } => {
+            Life::Starting { run, stage: StartStage::Reserving, .. } => {
                 self.settle_number(run);
                 self.take_over_now(consumer, urgent, HandBack::ByNeed)
             }

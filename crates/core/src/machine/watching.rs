@@ -5,7 +5,7 @@ use crate::decision::{Action, Change, Record};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, Goal, Life, Purpose};
 use crate::rules::Warning;
-use crate::rules::memory::{self, Call, Reading, Source};
+use crate::rules::memory::{self, MemoryCall, Reading, ReadingSource};
 use crate::time::Boot;
 use crate::why::{MemorySeen, Why};
 
@@ -69,7 +69,7 @@ impl Draft<'_> {
         Why::Noted
     }
 
-    pub(super) fn memory_read(&mut self, run: RunNumber, reading: Reading, source: Source) -> Why {
+    pub(super) fn memory_read(&mut self, run: RunNumber, reading: Reading, source: ReadingSource) -> Why {
         let Some(limit) = self.session.spec.memory_limit.filter(|_| self.watched(run)) else {
             return Why::Stale;
         };
@@ -80,20 +80,20 @@ impl Draft<'_> {
         }
         let bytes = watch.bytes.unwrap_or(0);
         match call {
-            Call::Nothing => Why::Noted,
-            Call::Warn => {
+            MemoryCall::Nothing => Why::Noted,
+            MemoryCall::Warn => {
                 self.record(Record::MemoryWarn { bytes, limit });
                 Why::Memory(MemorySeen::High)
             }
-            Call::WarnUnreadable => {
+            MemoryCall::WarnUnreadable => {
                 self.record(Record::HealthWarn { reason: Warning::MemoryUnreadable });
                 Why::Memory(MemorySeen::Unreadable)
             }
-            Call::Confirm => {
+            MemoryCall::Confirm => {
                 self.act(Action::ConfirmMemory { run });
                 Why::Memory(MemorySeen::ToConfirm)
             }
-            Call::Drain => {
+            MemoryCall::Drain => {
                 self.record(Record::Drained { bytes, limit });
                 self.end_run(Goal::Drain, None);
                 Why::OverMemoryLimit { bytes, limit }

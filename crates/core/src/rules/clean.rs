@@ -1,13 +1,13 @@
 //! After a clean exit: the next run at once, until there are too many in a window; then waits as after
 //! crashes, until one run outlives the window. The crash streak is left alone, however long the run was.
 
-use super::{Next, Outcome, WaitReason, Warning, growing_wait};
+use super::{RestartDecision, RuleOutcome, WaitReason, Warning, growing_wait};
 use crate::budgets::Budgets;
 use crate::policy::Policy;
 use crate::time::Now;
 use std::time::Duration;
 
-pub(super) fn after(mut budgets: Budgets, lived: Duration, policy: &Policy, now: Now) -> Outcome {
+pub(super) fn after(mut budgets: Budgets, lived: Duration, policy: &Policy, now: Now) -> RuleOutcome {
     if lived > policy.clean_window {
         budgets.clean.clear();
         budgets.clean_waits = 0;
@@ -16,12 +16,12 @@ pub(super) fn after(mut budgets: Budgets, lived: Duration, policy: &Policy, now:
     // The waits themselves thin out the window, so an episode is not over because it looks quiet.
     let in_episode = budgets.clean_waits > 0;
     if !in_episode && count <= usize::try_from(policy.clean_limit).unwrap_or(usize::MAX) {
-        return Outcome { budgets, next: Next::AtOnce, warn: None };
+        return RuleOutcome { budgets, next: RestartDecision::AtOnce, warn: None };
     }
     budgets.clean_waits = budgets.clean_waits.saturating_add(1);
     let wait = growing_wait(budgets.clean_waits, policy, now);
-    let next = Next::Wait { wait, reason: WaitReason::CleanRestartBudgetExceeded };
-    Outcome { budgets, next, warn: (!in_episode).then_some(Warning::CleanRestartBudgetExceeded) }
+    let next = RestartDecision::Wait { wait, reason: WaitReason::CleanRestartBudgetExceeded };
+    RuleOutcome { budgets, next, warn: (!in_episode).then_some(Warning::CleanRestartBudgetExceeded) }
 }
 
 #[cfg(test)]
@@ -42,9 +42,11 @@ mod tests {
                 budgets = outcome.budgets;
                 warnings += usize::from(outcome.warn.is_some());
                 match outcome.next {
-                    Next::AtOnce => 0,
-                    Next::Wait { wait, .. } => wait.as_secs(),
-                    Next::Block { .. } | Next::Fail(_) => panic!("a clean exit never fails"),
+                    RestartDecision::AtOnce => 0,
+                    RestartDecision::Wait { wait, .. } => wait.as_secs(),
+                    RestartDecision::Block { .. } | RestartDecision::Fail(_) => {
+                        panic!("a clean exit never fails")
+                    }
                 }
             })
             .collect();

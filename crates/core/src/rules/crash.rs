@@ -1,6 +1,6 @@
 //! After a crash: a streak that only crashes extend, waits that double, two limits.
 
-use super::{Next, Outcome, WaitReason, Warning, growing_wait};
+use super::{RestartDecision, RuleOutcome, WaitReason, Warning, growing_wait};
 use crate::budgets::Budgets;
 use crate::exit::Verdict;
 use crate::policy::Policy;
@@ -13,30 +13,36 @@ const WORTH_TRYING_AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The kind of crash.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum CrashKind {
     /// It ended by itself.
     Crash,
     /// The kernel killed it for memory.
     OutOfMemory,
 }
 
-impl Kind {
+impl CrashKind {
     fn reason(self) -> WaitReason {
         match self {
-            Kind::Crash => WaitReason::Crash,
-            Kind::OutOfMemory => WaitReason::OutOfMemory,
+            CrashKind::Crash => WaitReason::Crash,
+            CrashKind::OutOfMemory => WaitReason::OutOfMemory,
         }
     }
 
     fn verdict(self) -> Verdict {
         match self {
-            Kind::Crash => Verdict::Crash,
-            Kind::OutOfMemory => Verdict::OutOfMemory,
+            CrashKind::Crash => Verdict::Crash,
+            CrashKind::OutOfMemory => Verdict::OutOfMemory,
         }
     }
 }
 
-pub(super) fn after(mut budgets: Budgets, kind: Kind, lived: Duration, policy: &Policy, now: Now) -> Outcome {
+pub(super) fn after(
+    mut budgets: Budgets,
+    kind: CrashKind,
+    lived: Duration,
+    policy: &Policy,
+    now: Now,
+) -> RuleOutcome {
     if lived > policy.stable_after {
         budgets.crashes = 0;
         budgets.crash_warned = false;
@@ -44,7 +50,7 @@ pub(super) fn after(mut budgets: Budgets, kind: Kind, lived: Duration, policy: &
     budgets.crashes = budgets.crashes.saturating_add(1);
     let warn = soft_limit(&mut budgets, policy);
     let next = next(budgets.crashes, kind, lived, policy, now);
-    Outcome { budgets, next, warn }
+    RuleOutcome { budgets, next, warn }
 }
 
 fn soft_limit(budgets: &mut Budgets, policy: &Policy) -> Option<Warning> {
@@ -56,15 +62,15 @@ fn soft_limit(budgets: &mut Budgets, policy: &Policy) -> Option<Warning> {
     Some(Warning::CrashSoftLimit)
 }
 
-fn next(crashes: u32, kind: Kind, lived: Duration, policy: &Policy, now: Now) -> Next {
+fn next(crashes: u32, kind: CrashKind, lived: Duration, policy: &Policy, now: Now) -> RestartDecision {
     if policy.crash_hard_limit > 0 && crashes >= policy.crash_hard_limit {
-        return Next::Fail(kind.verdict());
+        return RestartDecision::Fail(kind.verdict());
     }
     let reason = kind.reason();
     match crashes {
-        1 if lived >= WORTH_TRYING_AT_ONCE => Next::AtOnce,
-        1 => Next::Wait { wait: growing_wait(1, policy, now), reason },
-        n => Next::Wait { wait: growing_wait(n - 1, policy, now), reason },
+        1 if lived >= WORTH_TRYING_AT_ONCE => RestartDecision::AtOnce,
+        1 => RestartDecision::Wait { wait: growing_wait(1, policy, now), reason },
+        n => RestartDecision::Wait { wait: growing_wait(n - 1, policy, now), reason },
     }
 }
 
@@ -72,15 +78,15 @@ fn next(crashes: u32, kind: Kind, lived: Duration, policy: &Policy, now: Now) ->
 mod tests {
     use super::*;
 
-    fn crash(budgets: Budgets, lived_ms: u64, policy: &Policy) -> Outcome {
-        after(budgets, Kind::Crash, Duration::from_millis(lived_ms), policy, Now::default())
+    fn crash(budgets: Budgets, lived_ms: u64, policy: &Policy) -> RuleOutcome {
+        after(budgets, CrashKind::Crash, Duration::from_millis(lived_ms), policy, Now::default())
     }
 
-    fn seconds(next: Next) -> Option<u64> {
+    fn seconds(next: RestartDecision) -> Option<u64> {
         match next {
-            Next::AtOnce => Some(0),
-            Next::Wait { wait, .. } => Some(wait.as_secs()),
-            Next::Block { .. } | Next::Fail(_) => None,
+            RestartDecision::AtOnce => Some(0),
+            RestartDecision::Wait { wait, .. } => Some(wait.as_secs()),
+            RestartDecision::Block { .. } | RestartDecision::Fail(_) => None,
         }
     }
 
@@ -114,11 +120,11 @@ mod tests {
     #[test]
     fn the_hard_limit_fails_and_zero_is_never() {
         let nearly = Budgets { crashes: 99, ..Budgets::default() };
-        assert_eq!(crash(nearly.clone(), 1, &Policy::default()).next, Next::Fail(Verdict::Crash));
+        assert_eq!(crash(nearly.clone(), 1, &Policy::default()).next, RestartDecision::Fail(Verdict::Crash));
         let never = Policy { crash_hard_limit: 0, ..Policy::default() };
         assert_eq!(seconds(crash(nearly.clone(), 1, &never).next), Some(60));
-        let oom = after(nearly, Kind::OutOfMemory, Duration::ZERO, &Policy::default(), Now::default());
-        assert_eq!(oom.next, Next::Fail(Verdict::OutOfMemory));
+        let oom = after(nearly, CrashKind::OutOfMemory, Duration::ZERO, &Policy::default(), Now::default());
+        assert_eq!(oom.next, RestartDecision::Fail(Verdict::OutOfMemory));
     }
 
     #[test]

@@ -1,20 +1,20 @@
 //! After a drain: the next run at once; after too many in a window, each waits. Never fails.
 
-use super::{Next, Outcome, WaitReason, Warning};
+use super::{RestartDecision, RuleOutcome, WaitReason, Warning};
 use crate::budgets::Budgets;
 use crate::policy::Policy;
 use crate::time::Now;
 
-pub(super) fn after(mut budgets: Budgets, policy: &Policy, now: Now) -> Outcome {
+pub(super) fn after(mut budgets: Budgets, policy: &Policy, now: Now) -> RuleOutcome {
     let count = budgets.drains.note(now.boot, policy.drain_window, policy.drain_limit);
     if count <= usize::try_from(policy.drain_limit).unwrap_or(usize::MAX) {
         budgets.drain_warned = false;
-        return Outcome { budgets, next: Next::AtOnce, warn: None };
+        return RuleOutcome { budgets, next: RestartDecision::AtOnce, warn: None };
     }
     let warn = (!budgets.drain_warned).then_some(Warning::MemoryDrainLoop);
     budgets.drain_warned = true;
-    let next = Next::Wait { wait: policy.drain_backoff, reason: WaitReason::MemoryDrainLoop };
-    Outcome { budgets, next, warn }
+    let next = RestartDecision::Wait { wait: policy.drain_backoff, reason: WaitReason::MemoryDrainLoop };
+    RuleOutcome { budgets, next, warn }
 }
 
 #[cfg(test)]
@@ -32,8 +32,8 @@ mod tests {
             let now = Now { boot: Boot(minute * 60_000), ..Now::default() };
             let outcome = after(budgets, &policy, now);
             budgets = outcome.budgets;
-            seen.push((outcome.next != Next::AtOnce, outcome.warn.is_some()));
-            if let Next::Wait { wait, reason } = outcome.next {
+            seen.push((outcome.next != RestartDecision::AtOnce, outcome.warn.is_some()));
+            if let RestartDecision::Wait { wait, reason } = outcome.next {
                 assert_eq!((wait, reason), (Duration::from_secs(30), WaitReason::MemoryDrainLoop));
             }
         }

@@ -21,7 +21,7 @@ impl From<Option<u64>> for Reading {
 /// How exact a reading of a whole run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ReadingSource {
     /// The memory counters of the run's own cgroup.
     Cgroup,
     /// The sum over the processes of its tree; pages shared after a fork count twice.
@@ -45,7 +45,7 @@ pub struct MemoryWatch {
 
 /// What a reading calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum MemoryCall {
     /// Nothing to do.
     Nothing,
     /// A warning that memory is high.
@@ -63,13 +63,13 @@ pub enum Call {
 pub fn judge(
     watch: MemoryWatch,
     reading: Reading,
-    source: Source,
+    source: ReadingSource,
     limit: u64,
     warn_part: f64,
-) -> (MemoryWatch, Call) {
+) -> (MemoryWatch, MemoryCall) {
     let Reading::Bytes(bytes) = reading else { return unreadable(watch, source) };
     let mut after = MemoryWatch { bytes: Some(bytes), unreadable: false, ..watch };
-    if source == Source::Shares {
+    if source == ReadingSource::Shares {
         after.confirming = false;
     }
     if bytes >= limit {
@@ -78,21 +78,21 @@ pub fn judge(
     #[expect(clippy::cast_precision_loss, reason = "a threshold need not be exact to the byte")]
     let high = bytes as f64 >= limit as f64 * warn_part;
     after.warned = high;
-    let call = if high && !watch.warned { Call::Warn } else { Call::Nothing };
+    let call = if high && !watch.warned { MemoryCall::Warn } else { MemoryCall::Nothing };
     (after, call)
 }
 
-fn unreadable(watch: MemoryWatch, source: Source) -> (MemoryWatch, Call) {
-    let confirming = watch.confirming && source != Source::Shares;
+fn unreadable(watch: MemoryWatch, source: ReadingSource) -> (MemoryWatch, MemoryCall) {
+    let confirming = watch.confirming && source != ReadingSource::Shares;
     let after = MemoryWatch { unreadable: true, confirming, ..watch };
-    (after, if watch.unreadable { Call::Nothing } else { Call::WarnUnreadable })
+    (after, if watch.unreadable { MemoryCall::Nothing } else { MemoryCall::WarnUnreadable })
 }
 
-fn over(watch: MemoryWatch, source: Source) -> (MemoryWatch, Call) {
+fn over(watch: MemoryWatch, source: ReadingSource) -> (MemoryWatch, MemoryCall) {
     match source {
-        Source::Cgroup | Source::Shares => (watch, Call::Drain),
-        Source::Sum if watch.confirming => (watch, Call::Nothing),
-        Source::Sum => (MemoryWatch { confirming: true, ..watch }, Call::Confirm),
+        ReadingSource::Cgroup | ReadingSource::Shares => (watch, MemoryCall::Drain),
+        ReadingSource::Sum if watch.confirming => (watch, MemoryCall::Nothing),
+        ReadingSource::Sum => (MemoryWatch { confirming: true, ..watch }, MemoryCall::Confirm),
     }
 }
 

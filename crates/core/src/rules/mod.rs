@@ -28,18 +28,18 @@ pub const BLOCKED_RETRY: Duration = Duration::from_secs(600);
 
 /// What a rule decides after an end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RuleOutcome {
     /// The counters from now on.
     pub budgets: Budgets,
     /// What comes next, if the session is needed.
-    pub next: Next,
+    pub next: RestartDecision,
     /// A warning that is due now.
     pub warn: Option<Warning>,
 }
 
 /// What comes after the end of a run, for a session that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RestartDecision {
     /// The next run at once.
     AtOnce,
     /// The next run after a wait.
@@ -129,7 +129,7 @@ impl Warning {
 
 /// Decides what follows an end that was not asked for, or that our memory limit asked for.
 #[must_use]
-pub fn after(verdict: Verdict, ended: &Ended, before: &Budgets, policy: &Policy, now: Now) -> Outcome {
+pub fn after(verdict: Verdict, ended: &Ended, before: &Budgets, policy: &Policy, now: Now) -> RuleOutcome {
     let mut budgets = before.clone();
     if verdict != Verdict::Contended {
         budgets.contended = 0;
@@ -139,9 +139,11 @@ pub fn after(verdict: Verdict, ended: &Ended, before: &Budgets, policy: &Policy,
         Verdict::Drained => drain::after(budgets, policy, now),
         Verdict::Contended => contention::after(budgets, policy),
         Verdict::Limited => limit::after(budgets, resets(ended), policy, now),
-        Verdict::Hopeless => Outcome { budgets, next: Next::Fail(verdict), warn: None },
-        Verdict::OutOfMemory => crash::after(budgets, crash::Kind::OutOfMemory, ended.lived, policy, now),
-        Verdict::Crash => crash::after(budgets, crash::Kind::Crash, ended.lived, policy, now),
+        Verdict::Hopeless => RuleOutcome { budgets, next: RestartDecision::Fail(verdict), warn: None },
+        Verdict::OutOfMemory => {
+            crash::after(budgets, crash::CrashKind::OutOfMemory, ended.lived, policy, now)
+        }
+        Verdict::Crash => crash::after(budgets, crash::CrashKind::Crash, ended.lived, policy, now),
     }
 }
 

@@ -13,7 +13,7 @@ const LONGEST_LEAVE: Duration = Duration::from_secs(1);
 /// What an agent that is to leave is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum PartingWord {
     /// End the turn.
     Interrupt,
     /// Nothing more will come: its input is closed.
@@ -24,7 +24,7 @@ pub enum Word {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parting {
     /// What the agent is told.
-    pub word: Word,
+    pub word: PartingWord,
     /// How long to wait afterwards.
     pub wait: Duration,
 }
@@ -47,13 +47,13 @@ pub fn begin(in_turn: bool, awaited: Awaited, grace: Duration) -> Option<Parting
         return None;
     }
     if in_turn {
-        return Some(Parting { word: Word::Interrupt, wait: at_most(LONGEST_TURN) });
+        return Some(Parting { word: PartingWord::Interrupt, wait: at_most(LONGEST_TURN) });
     }
     let wait = match awaited {
         Awaited::Yes => Duration::ZERO,
         Awaited::No => at_most(LONGEST_LEAVE),
     };
-    Some(Parting { word: Word::Close, wait })
+    Some(Parting { word: PartingWord::Close, wait })
 }
 
 #[cfg(test)]
@@ -64,12 +64,12 @@ mod tests {
     fn a_turn_is_interrupted_what_is_parked_may_leave_and_the_rest_is_told_at_once() {
         let ms = Duration::from_millis;
         let rows = [
-            (true, Awaited::Yes, ms(10_000), Some((Word::Interrupt, ms(1_000)))),
-            (true, Awaited::No, ms(10_000), Some((Word::Interrupt, ms(1_000)))),
-            (true, Awaited::Yes, ms(500), Some((Word::Interrupt, ms(250)))),
-            (false, Awaited::No, ms(10_000), Some((Word::Close, ms(1_000)))),
-            (false, Awaited::No, ms(1_000), Some((Word::Close, ms(500)))),
-            (false, Awaited::Yes, ms(10_000), Some((Word::Close, ms(0)))),
+            (true, Awaited::Yes, ms(10_000), Some((PartingWord::Interrupt, ms(1_000)))),
+            (true, Awaited::No, ms(10_000), Some((PartingWord::Interrupt, ms(1_000)))),
+            (true, Awaited::Yes, ms(500), Some((PartingWord::Interrupt, ms(250)))),
+            (false, Awaited::No, ms(10_000), Some((PartingWord::Close, ms(1_000)))),
+            (false, Awaited::No, ms(1_000), Some((PartingWord::Close, ms(500)))),
+            (false, Awaited::Yes, ms(10_000), Some((PartingWord::Close, ms(0)))),
             (true, Awaited::Yes, ms(0), None),
             (false, Awaited::No, ms(0), None),
         ];

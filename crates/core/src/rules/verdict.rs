@@ -1,7 +1,7 @@
 //! One verdict for each end: what we asked for, then what the agent announced, then what its adapter
 //! recognised, then what the kernel says. No guess by uptime, no magic code except the published ones.
 
-use crate::exit::{Ended, Exit, Recognised, Said, Verdict};
+use crate::exit::{Ended, Exit, ExitNotice, Recognised, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// What we had asked of the run when it ended.
@@ -40,10 +40,10 @@ pub fn judge(asked: Asked, ended: &Ended) -> Verdict {
 
 fn unasked(ended: &Ended) -> Verdict {
     match (ended.said, ended.recognised) {
-        (Some(Said::Drained), _) => Verdict::Drained,
-        (Some(Said::Contended), _) => Verdict::Contended,
-        (Some(Said::Hopeless), _) => Verdict::Hopeless,
-        (Some(Said::Limited), _) => Verdict::Limited,
+        (Some(ExitNotice::Drained), _) => Verdict::Drained,
+        (Some(ExitNotice::Contended), _) => Verdict::Contended,
+        (Some(ExitNotice::Hopeless), _) => Verdict::Hopeless,
+        (Some(ExitNotice::Limited), _) => Verdict::Limited,
         (None, Some(Recognised::Unlocked)) => Verdict::Clean,
         (None, Some(Recognised::VendorLock)) => Verdict::Contended,
         (None, Some(Recognised::StaleId | Recognised::LoginNeeded)) => Verdict::Hopeless,
@@ -101,15 +101,15 @@ mod tests {
             (code(2), Verdict::Crash),
             (code(12), Verdict::Crash),
             (code(255), Verdict::Crash),
-            (said(Said::Drained, Exit::Code(3)), Verdict::Drained),
-            (said(Said::Drained, Exit::Code(0)), Verdict::Drained),
+            (said(ExitNotice::Drained, Exit::Code(3)), Verdict::Drained),
+            (said(ExitNotice::Drained, Exit::Code(0)), Verdict::Drained),
             (code(75), Verdict::Contended),
-            (said(Said::Contended, Exit::Code(1)), Verdict::Contended),
+            (said(ExitNotice::Contended, Exit::Code(1)), Verdict::Contended),
             (recognised(Recognised::VendorLock, Exit::Code(1)), Verdict::Contended),
             (code(78), Verdict::Hopeless),
             (code(126), Verdict::Hopeless),
             (code(127), Verdict::Hopeless),
-            (said(Said::Hopeless, Exit::Code(0)), Verdict::Hopeless),
+            (said(ExitNotice::Hopeless, Exit::Code(0)), Verdict::Hopeless),
             (recognised(Recognised::StaleId, Exit::Code(1)), Verdict::Hopeless),
             (recognised(Recognised::StaleId, Exit::Code(0)), Verdict::Hopeless),
             (recognised(Recognised::NoHandshake, Exit::Code(0)), Verdict::Crash),
@@ -121,7 +121,7 @@ mod tests {
             (signal(6), Verdict::Crash),
             (code(137), Verdict::Crash),
             (oom(Exit::Code(137)), Verdict::Crash),
-            (said(Said::Limited, Exit::Code(1)), Verdict::Limited),
+            (said(ExitNotice::Limited, Exit::Code(1)), Verdict::Limited),
             (recognised(limit, Exit::Code(0)), Verdict::Limited),
             (end(Exit::ShimLost), Verdict::Crash),
             (end(Exit::MachineLost), Verdict::Crash),

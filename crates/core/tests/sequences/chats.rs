@@ -159,7 +159,7 @@ fn stop_park_drain_restart_and_contention_cost_no_try() {
     let policy = Policy { message_tries: 1, ..Policy::default() };
     let drain = RunEvent::MemoryRead {
         reading: pinfold_core::rules::memory::Reading::Bytes(10),
-        source: pinfold_core::rules::memory::Source::Cgroup,
+        source: pinfold_core::rules::memory::ReadingSource::Cgroup,
     };
     let cut_short: [fn(&mut Driver, &RunEvent); 4] = [
         |driver, _| {

@@ -4,7 +4,7 @@ use crate::driver::{Driver, End, always, ended, on_demand, shortage};
 use crate::people::in_state;
 use pinfold_core::decision::Record;
 use pinfold_core::event::{Ask, ConsumerKind, Machine, RunEvent, Shim, ShimSeen};
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::session::Upcoming;
 use pinfold_core::{Action, Boot, ConsumerId, Event, Mode, Policy, Spec, State, World};
 use std::time::Duration;
@@ -240,13 +240,13 @@ fn a_restart_asked_before_the_same_boot_ends_still_counts() {
 #[test]
 fn the_latest_reading_is_shown_while_the_run_lives() {
     let mut driver = Driver::new(Spec { memory_limit: Some(1_000), ..Spec::new(Mode::Always) });
-    let event = RunEvent::MemoryRead { reading: Reading::Bytes(700), source: Source::Cgroup };
+    let event = RunEvent::MemoryRead { reading: Reading::Bytes(700), source: ReadingSource::Cgroup };
     driver.of_run(driver.run(), event);
     assert_eq!(driver.session.memory_bytes(), Some(700));
-    let event = RunEvent::MemoryRead { reading: Reading::Bytes(800), source: Source::Cgroup };
+    let event = RunEvent::MemoryRead { reading: Reading::Bytes(800), source: ReadingSource::Cgroup };
     driver.of_run(driver.run(), event);
     assert_eq!(driver.count(|record| *record == Record::MemoryWarn { bytes: 800, limit: 1_000 }), 1);
-    let event = RunEvent::MemoryRead { reading: Reading::Unknown, source: Source::Cgroup };
+    let event = RunEvent::MemoryRead { reading: Reading::Unknown, source: ReadingSource::Cgroup };
     driver.of_run(driver.run(), event);
     assert_eq!(driver.warnings("memory_unreadable"), 1);
     assert_eq!(driver.session.state(), State::Running);

@@ -2,7 +2,7 @@
 
 use pinfold_core::decision::{Answer, Record};
 use pinfold_core::event::{Ask, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd};
-use pinfold_core::exit::{Recognised, Said};
+use pinfold_core::exit::{ExitNotice, Recognised};
 use pinfold_core::life::{HolderSeen, Process, StartRefused};
 use pinfold_core::{
     Action, Boot, Change, Decision, Ended, Event, Exit, MessageId, Mode, Now, Policy, RunNumber, Session,
@@ -28,7 +28,7 @@ pub(crate) struct Driver {
 pub(crate) enum End {
     Code(i32),
     Signal(i32),
-    Says(Said),
+    Says(ExitNotice),
     Recognised(Recognised),
     Oom,
 }

@@ -6,7 +6,7 @@ use pinfold_core::event::{Ask, RunEvent, Shim};
 use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::life::{BlockedOn, FailCause};
 use pinfold_core::rules::WaitReason;
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{Action, Event, Life, Mode, Policy, Spec, State, Verdict, Wall};
 use std::time::Duration;
 
@@ -176,9 +176,9 @@ fn a_run_over_its_memory_limit_is_drained_and_named() {
     let mut driver = Driver::new(Spec { memory_limit: Some(1_000), ..Spec::new(Mode::Always) });
     let run = driver.run();
     let read = |bytes, source| RunEvent::MemoryRead { reading: Reading::Bytes(bytes), source };
-    let decision = driver.of_run(run, read(1_000, Source::Sum));
+    let decision = driver.of_run(run, read(1_000, ReadingSource::Sum));
     assert_eq!(decision.actions, [Action::ConfirmMemory { run }], "a sum alone drains nobody");
-    driver.of_run(run, read(1_001, Source::Shares));
+    driver.of_run(run, read(1_001, ReadingSource::Shares));
     assert_eq!(driver.session.state(), State::Stopping);
     assert_eq!(driver.count(|record| *record == Record::Drained { bytes: 1_001, limit: 1_000 }), 1);
     driver.ends(End::Signal(9), 1_000);
@@ -192,7 +192,7 @@ fn a_run_over_its_memory_limit_is_drained_and_named() {
 #[test]
 fn memory_of_an_older_run_or_without_a_limit_means_nothing() {
     let mut driver = always(Policy::default());
-    let event = RunEvent::MemoryRead { reading: Reading::Bytes(u64::MAX), source: Source::Cgroup };
+    let event = RunEvent::MemoryRead { reading: Reading::Bytes(u64::MAX), source: ReadingSource::Cgroup };
     driver.of_run(driver.run(), event);
     assert_eq!(driver.session.state(), State::Running);
 }

@@ -215,7 +215,7 @@ fn what_was_drained_stays_drained_when_a_person_says_stop_meanwhile() {
     let mut driver = Driver::new(Spec { memory_limit: Some(10), ..Spec::new(Mode::Always) });
     let event = RunEvent::MemoryRead {
         reading: pinfold_core::rules::memory::Reading::Bytes(10),
-        source: pinfold_core::rules::memory::Source::Cgroup,
+        source: pinfold_core::rules::memory::ReadingSource::Cgroup,
     };
     driver.of_run(driver.run(), event);
     driver.ask(STOP);

@@ -3,7 +3,7 @@
 use crate::driver::{Driver, End, always, on_demand, shortage};
 use pinfold_core::decision::Record;
 use pinfold_core::event::{Ask, RunEvent, ShimSeen, StartFailure};
-use pinfold_core::exit::Said;
+use pinfold_core::exit::ExitNotice;
 use pinfold_core::life::{CannotStart, FailCause, StartRefused};
 use pinfold_core::{Action, Event, Jitter, Life, Policy, State};
 use std::time::Duration;
@@ -259,7 +259,7 @@ fn what_the_system_will_refuse_again_is_failed_at_once() {
 fn p16_three_drains_in_ten_minutes_are_restarted_at_once() {
     let mut driver = always(Policy::default());
     for _ in 0..3 {
-        assert_eq!(driver.ends_and_waits(End::Says(Said::Drained), MINUTE), 0);
+        assert_eq!(driver.ends_and_waits(End::Says(ExitNotice::Drained), MINUTE), 0);
     }
     assert_eq!((driver.crashes(), driver.warnings("memory_drain_loop")), (0, 0));
 }
@@ -267,7 +267,8 @@ fn p16_three_drains_in_ten_minutes_are_restarted_at_once() {
 #[test]
 fn p17_a_drain_loop_warns_once_waits_half_a_minute_each_time_and_never_fails() {
     let mut driver = always(Policy::default());
-    let row: Vec<u64> = (0..9).map(|_| driver.ends_and_waits(End::Says(Said::Drained), 1_000)).collect();
+    let row: Vec<u64> =
+        (0..9).map(|_| driver.ends_and_waits(End::Says(ExitNotice::Drained), 1_000)).collect();
     assert_eq!(row, [0, 0, 0, 30, 30, 30, 30, 30, 30]);
     assert_eq!((driver.crashes(), driver.warnings("memory_drain_loop")), (0, 1));
 }

@@ -9,7 +9,7 @@ use pinfold_core::inbox::Read;
 use pinfold_core::life::Process;
 use pinfold_core::session::Need;
 use pinfold_core::talk::{
-    Activity, Dialog, Permissions, Permit, RequestAnswer, RequestKind, Source, Standing,
+    Activity, ActivitySource, Dialog, Permissions, Permit, RequestAnswer, RequestKind, Standing,
 };
 use pinfold_core::{Action, Event, Mode, Policy, Spec, State, Wall, World};
 use std::time::Duration;
@@ -52,7 +52,8 @@ fn standing_of(activity: Activity, own_work: bool) -> RunEvent {
 /// Reports what the file of its program says.
 fn filed(driver: &mut Driver, activity: Activity, dialog: Dialog, since: Option<Wall>) {
     let detail = (dialog == Dialog::Open).then(|| "permission prompt".to_owned());
-    let standing = Standing { activity, own_work: false, from: Source::IdFile, since, dialog, detail };
+    let standing =
+        Standing { activity, own_work: false, from: ActivitySource::IdFile, since, dialog, detail };
     driver.of_run(driver.run(), RunEvent::Standing(Box::new(standing)));
 }
 
@@ -212,7 +213,7 @@ fn what_it_does_has_a_source_and_an_age_and_the_same_again_is_no_news() {
     driver.pass(60_000);
     filed(&mut driver, Activity::Working, Dialog::None, None);
     let standing = driver.session.standing().unwrap();
-    assert_eq!((standing.since, standing.from), (Some(began), Source::IdFile));
+    assert_eq!((standing.since, standing.from), (Some(began), ActivitySource::IdFile));
     // The file knows better.
     filed(&mut driver, Activity::Working, Dialog::None, Some(Wall(1)));
     assert_eq!(driver.session.standing().unwrap().since, Some(Wall(1)));

@@ -7,7 +7,7 @@ mod rule;
 pub(crate) use pass::{CallerLimits, Pass};
 pub(crate) use rule::{Act, CallerKind, MAY, SessionRelation, permits};
 
-use pinfold_core::caller::Standing;
+use pinfold_core::caller::CallerStanding;
 use pinfold_kernel::caller::{Neighbours, Peer};
 use pinfold_kernel::peer::Other;
 use pinfold_kernel::proc::program;
@@ -23,7 +23,7 @@ pub(crate) struct Caller {
     /// `None` if it is in a pid namespace that cannot be seen from here.
     pub(crate) pid: Option<u32>,
     pub(crate) user: u32,
-    pub(crate) standing: Standing,
+    pub(crate) standing: CallerStanding,
 }
 
 impl Caller {

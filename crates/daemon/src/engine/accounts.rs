@@ -11,10 +11,10 @@ use crate::define::account;
 use crate::define::config::AccountBounds;
 use crate::engine::session::Tracked;
 use pinfold_agents::{FailureKind, LimitReach, LimitStatus, TurnFailure};
-use pinfold_core::account::{Account, Member, News, Refused, Standing, Wants};
+use pinfold_core::account::{Account, Member, MemberStanding, RefusalEffect, Refused, Wants};
 use pinfold_core::event::Machine;
 use pinfold_core::hold::{Hold, HoldKind};
-use pinfold_core::life::{Life, Stage};
+use pinfold_core::life::{Life, StartStage};
 use pinfold_core::usage::Money;
 use pinfold_core::{Boot, Change, Event, EventKind, MessageId, Now, Wall};
 use pinfold_store::{AuditEvent, Batch, Facts, Read, Reader, SessionId, Ulid, UsageBy, UsageQuery};
@@ -184,7 +184,7 @@ impl Engine {
         let now = self.ports.clock.now();
         let Some(known) = self.accounts.known.get_mut(name) else { return };
         let news = known.core.refused(refused, now);
-        let event = (news == News::Held).then(|| self.held_event(name, id, now)).flatten();
+        let event = (news == RefusalEffect::Held).then(|| self.held_event(name, id, now)).flatten();
         if event.is_some() {
             info!(account = &**name, kind = refused.kind.word(), "it is held");
         }
@@ -322,7 +322,7 @@ impl Engine {
 
     /// The sessions of an account that are not archived, in the order in which they may try: the longest
     /// waiting first.
-    fn members(&self, name: &Arc<str>) -> Vec<Standing> {
+    fn members(&self, name: &Arc<str>) -> Vec<MemberStanding> {
         let of = self.sessions.values().filter(|tracked| tracked.account.as_ref() == Some(name));
         let active = of.filter(|tracked| !tracked.session.life().is_retired());
         let mut all: Vec<_> = active.map(|tracked| (waits_since(tracked), standing(tracked))).collect();
@@ -448,7 +448,7 @@ fn is_at_work(tracked: &Tracked) -> bool {
 
 fn is_starting(tracked: &Tracked) -> bool {
     match tracked.session.life() {
-        Life::Starting { stage: Stage::Reserving | Stage::Spawning, .. } => true,
+        Life::Starting { stage: StartStage::Reserving | StartStage::Spawning, .. } => true,
         // It has its run, but its message is not delivered yet.
         Life::Running { .. } => {
             let inbox = tracked.session.inbox();
@@ -468,7 +468,7 @@ fn is_starting(tracked: &Tracked) -> bool {
     }
 }
 
-fn standing(tracked: &Tracked) -> Standing {
+fn standing(tracked: &Tracked) -> MemberStanding {
     let session = &tracked.session;
     let wants = match session.life() {
         // A terminal has it: queued messages wait until that ends.
@@ -489,5 +489,5 @@ fn standing(tracked: &Tracked) -> Standing {
             _ => Wants::Nothing,
         },
     };
-    Standing { member: member(tracked.id), wants, resumes: session.spec().policy.limit_resume }
+    MemberStanding { member: member(tracked.id), wants, resumes: session.spec().policy.limit_resume }
 }

@@ -14,7 +14,7 @@ use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{
-    AnswerTold, Facts, GivenAnswer, Kept, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid,
+    AnswerKept, AnswerTold, Facts, GivenAnswer, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid,
 };
 use std::sync::Arc;
 use tracing::warn;
@@ -46,7 +46,7 @@ fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
         enqueued_at: at,
         done_at: None,
         answer: None,
-        kept: Kept::default(),
+        kept: AnswerKept::default(),
         taken: None,
         files,
         failure: None,

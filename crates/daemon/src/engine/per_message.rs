@@ -4,7 +4,7 @@
 use super::Engine;
 use pinfold_agents::{Delivery, Protocol};
 use pinfold_core::exit::Exit;
-use pinfold_core::life::{Life, Process, Stage};
+use pinfold_core::life::{Life, Process, StartStage};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_shim::Command;
 use pinfold_store::SessionId;
@@ -49,7 +49,7 @@ impl Engine {
     /// A daemon that died right after the start did not store that the run began; the exit record shows it.
     fn was_started(&mut self, id: SessionId, run: RunNumber) {
         let life = self.sessions.get(&id).map(|tracked| tracked.session.life());
-        let Some(&Life::Starting { run: starting, stage: Stage::Spawning, .. }) = life else { return };
+        let Some(&Life::Starting { run: starting, stage: StartStage::Spawning, .. }) = life else { return };
         if starting != run {
             return;
         }

@@ -53,7 +53,7 @@ mod tests {
             answer: None,
             taken: None,
             files: Vec::new(),
-            kept: pinfold_store::Kept::default(),
+            kept: pinfold_store::AnswerKept::default(),
             failure: None,
             place: None,
             damage: None,

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::engine::session::Tracked;
 use pinfold_agents::{Spent, TurnOwner, Usage};
-use pinfold_core::usage::{Figures, Money, Report};
+use pinfold_core::usage::{Figures, Money, UsageReport};
 use pinfold_core::{Event, RunEvent, RunNumber};
 use pinfold_store::{Facts, SessionId};
 
@@ -23,7 +23,7 @@ impl Engine {
         let before = self.sessions.get(&id).map(|tracked| sum(tracked)).unwrap_or_default();
         let Usage { turn, session, model, context_used, context_size } = usage;
         let (turn, total) = (figures(turn), figures(session));
-        let report = Report { message, turn, total, model, context_used, context_size };
+        let report = UsageReport { message, turn, total, model, context_used, context_size };
         let tracked = self.sessions.get(&id)?;
         let account = tracked.account.as_deref().map(str::to_owned);
         let facts = Facts { account, ..Facts::default() };

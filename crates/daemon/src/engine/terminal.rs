@@ -2,7 +2,7 @@
 
 use crate::define::preset::{Does, IdFile};
 use pinfold_core::Wall;
-use pinfold_core::talk::{Activity, Dialog, Source, Standing};
+use pinfold_core::talk::{Activity, ActivitySource, Dialog, Standing};
 use pinfold_shim::BellRing;
 
 /// What is known of a run's terminal.
@@ -36,17 +36,24 @@ impl RunTerminal {
                 Does::Idle => (Activity::Idle, Dialog::None),
             };
             let (since, detail) = (filed.since_ms.map(Wall), filed.waits_for.clone());
-            return Standing { activity, from: Source::IdFile, since, dialog, detail, own_work: false };
+            return Standing {
+                activity,
+                from: ActivitySource::IdFile,
+                since,
+                dialog,
+                detail,
+                own_work: false,
+            };
         }
         match &self.ring {
             Some(ring) => Standing {
                 activity: Activity::Waiting,
-                from: Source::Terminal,
+                from: ActivitySource::Terminal,
                 since: Some(ring.at),
                 detail: ring.text.clone(),
                 ..Standing::default()
             },
-            None => Standing { from: Source::Terminal, ..Standing::default() },
+            None => Standing { from: ActivitySource::Terminal, ..Standing::default() },
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::caller::{Act, By, Caller, CallerKind, CallerLimits, Pass, SessionRelation, permits};
 use crate::engine::{EngineView, SessionRef, WhyNot};
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_core::caller::Standing;
+use pinfold_core::caller::CallerStanding;
 use std::sync::Arc;
 
 /// What a request asks for, and of which session.
@@ -50,13 +50,13 @@ fn kept(view: EngineView<'_>, own: SessionRef<'_>, kind: CallerKind) -> CallerLi
 }
 
 /// The session whose run a process belongs to: that of the nearest shim of this home above it.
-fn owner_of<'a>(view: EngineView<'a>, standing: &Standing) -> Option<SessionRef<'a>> {
+fn owner_of<'a>(view: EngineView<'a>, standing: &CallerStanding) -> Option<SessionRef<'a>> {
     let of_shim = |pid: &u32| view.sessions().find(|known| known.shim_pid() == Some(*pid));
     standing.shims.iter().find_map(of_shim)
 }
 
 /// What kind of caller it is; `None` for a person, or for a caller that counts as one by the configuration.
-fn kind(view: EngineView<'_>, standing: &Standing, own: Option<SessionRef<'_>>) -> Option<CallerKind> {
+fn kind(view: EngineView<'_>, standing: &CallerStanding, own: Option<SessionRef<'_>>) -> Option<CallerKind> {
     let (agent, name) = own.map_or(("", ""), |own| (own.definition().agent.as_str(), own.name()));
     match (standing.is_confined(), standing.shims.is_empty()) {
         (true, _) if !view.lets_confined(agent, name) => Some(CallerKind::Confined),
@@ -74,7 +74,7 @@ fn meant<'a>(view: EngineView<'a>, name: &str, act: Act) -> Result<SessionRef<'a
 
 /// Who the caller is, what it may do, and that this is not allowed.
 fn refusal(
-    standing: &Standing,
+    standing: &CallerStanding,
     wanted: &AdmissionRequest,
     kind: CallerKind,
     own: Option<SessionRef<'_>>,

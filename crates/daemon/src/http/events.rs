@@ -15,7 +15,7 @@ use axum::response::sse::Event as Sse;
 use pinfold_api::object::Event;
 use pinfold_api::query::Events as Which;
 use pinfold_core::Wall;
-use pinfold_store::{EventQuery, Part, ReadError, Reader, Take};
+use pinfold_store::{EventQuery, ListPage, ReadError, Reader, Take};
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -69,13 +69,16 @@ fn part(
     pass: &Pass,
     after: u64,
     most: u64,
-) -> Result<Part<Event, u64>, ReadError> {
-    let Part { rows, next } = reader.event_part(query, after, most, PART)?;
-    Ok(Part { rows: rows.into_iter().filter(|row| shows(pass, row)).map(show::event::event).collect(), next })
+) -> Result<ListPage<Event, u64>, ReadError> {
+    let ListPage { rows, next } = reader.event_part(query, after, most, PART)?;
+    Ok(ListPage {
+        rows: rows.into_iter().filter(|row| shows(pass, row)).map(show::event::event).collect(),
+        next,
+    })
 }
 
 /// Events that belong to no session are for people.
-fn shows(pass: &Pass, row: &pinfold_store::Event) -> bool {
+fn shows(pass: &Pass, row: &pinfold_store::StoredEvent) -> bool {
     !pass.is_kept() || row.session.is_some_and(|id| pass.shows(id))
 }
 

@@ -4,12 +4,12 @@
 use super::HttpContext;
 use super::paging::PART;
 use super::ring::{Fetched, RowRing};
-use pinfold_store::{Event, EventQuery, Part};
+use pinfold_store::{EventQuery, ListPage, StoredEvent};
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The latest audit records.
-pub(crate) type Latest = RowRing<Event>;
+pub(crate) type Latest = RowRing<StoredEvent>;
 
 /// One following client.
 pub(crate) struct Following<'a> {
@@ -29,7 +29,7 @@ impl<'a> Following<'a> {
     }
 
     /// Waits for the next records; `None` if the database cannot be read.
-    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<Event>>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<StoredEvent>>> {
         loop {
             self.news.borrow_and_update();
             let (rows, reached, more) = match self.context.events.after(self.query.after) {
@@ -48,24 +48,24 @@ impl<'a> Following<'a> {
     }
 
     /// Reads from the database: the records, up to which number, and whether there are more.
-    async fn read(&self) -> Option<(Vec<Arc<Event>>, u64, bool)> {
+    async fn read(&self) -> Option<(Vec<Arc<StoredEvent>>, u64, bool)> {
         let (query, durable) = (self.query.clone(), *self.context.last_event.borrow());
         let part = self.context.read(move |reader| reader.event_part(&query, query.after, u64::MAX, PART));
-        let Part { rows, next } = part.await.ok()?;
+        let ListPage { rows, next } = part.await.ok()?;
         let last = rows.last().map_or(self.query.after, |last| last.seq);
         // What was not found up to the end is not looked for again.
         let reached = if next.is_some() { last } else { last.max(durable) };
         Some((rows.into_iter().map(Arc::new).collect(), reached, next.is_some()))
     }
 
-    fn is_meant(&self, row: &Event) -> bool {
+    fn is_meant(&self, row: &StoredEvent) -> bool {
         self.query.session.is_none_or(|session| row.session == Some(session))
             && self.query.since.is_none_or(|since| row.at >= since)
     }
 }
 
 /// The records of the ring after a number, and up to which number.
-fn taken(rows: Vec<(u64, Arc<Event>)>, after: u64) -> (Vec<Arc<Event>>, u64, bool) {
+fn taken(rows: Vec<(u64, Arc<StoredEvent>)>, after: u64) -> (Vec<Arc<StoredEvent>>, u64, bool) {
     let reached = rows.last().map_or(after, |(seq, _)| *seq);
     (rows.into_iter().map(|(_, row)| row).collect(), reached, false)
 }
@@ -88,7 +88,7 @@ async fn fetch(context: HttpContext) -> Option<()> {
             let query = EventQuery { after, ..EventQuery::default() };
             let read =
                 context.read(move |reader| reader.event_part(&query, query.after, u64::MAX, PART)).await;
-            let Ok(Part { rows, next }) = read else {
+            let Ok(ListPage { rows, next }) = read else {
                 // Each client finds out for itself what is wrong.
                 after = *durable.borrow_and_update();
                 context.events.begin(after);

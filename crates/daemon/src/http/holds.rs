@@ -22,7 +22,7 @@ use pinfold_api::object::{HoldLine, Lock, Revoked};
 use pinfold_api::request::Hold;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::{EventKind, words};
-use pinfold_lock::{AcquireError, Cancel, Guard, Kind, Request, Resource, Run, process};
+use pinfold_lock::{AcquireError, Cancel, Guard, Request, Resource, ResourceKind, RunName, process};
 use pinfold_store::AuditEvent;
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
@@ -229,7 +229,7 @@ fn request(peer: ConnectionPeer, reason: Option<String>) -> Request {
     let agent = peer.pid.and_then(|pid| process::identify(pid).ok());
     let command = peer.pid.map(pinfold_kernel::proc::command).unwrap_or_default();
     // A run id of its own: two holds of one daemon are two holders.
-    let run = process::own().ok().map(|own| Run::fresh(&own));
+    let run = process::own().ok().map(|own| RunName::fresh(&own));
     Request { reason, command, run, agent, ..Request::default() }
 }
 
@@ -246,7 +246,7 @@ struct Held {
 
 impl Held {
     fn new(guard: Guard, peer: ConnectionPeer, context: &HttpContext, place: HoldPlace) -> Held {
-        let object = objects::granted(guard.record(), Kind::Key);
+        let object = objects::granted(guard.record(), ResourceKind::Key);
         let (handle, metrics) = (context.handle.clone(), Arc::clone(&context.metrics));
         metrics.held.enter();
         Held { guard: Some(guard), object, peer, since: Instant::now(), handle, metrics, _place: place }

@@ -13,7 +13,7 @@ use pinfold_api::object::Lock;
 use pinfold_api::query::Locks as Which;
 use pinfold_api::word::LockKind;
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_store::Count;
+use pinfold_store::RowCount;
 use std::collections::BTreeSet;
 
 pub(crate) async fn list(
@@ -49,7 +49,7 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (ListHeaders, Vec<Lock>) {
         return (ListHeaders::default(), all);
     }
     all.sort_by(|one, other| one.resource.cmp(&other.resource));
-    let total = Some(Count::Exactly(all.len() as u64));
+    let total = Some(RowCount::Exactly(all.len() as u64));
     all.retain(|lock| which.after.as_ref().is_none_or(|after| lock.resource > *after));
     let limit = which.limit.unwrap_or(all.len()).max(1);
     // A resource with several holders is not split between pages.

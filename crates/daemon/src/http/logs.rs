@@ -18,7 +18,7 @@ use pinfold_api::{ErrorBody, ErrorKind, time};
 use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::Position;
-use pinfold_store::{Count, ReadError, SessionId, Take};
+use pinfold_store::{ReadError, RowCount, SessionId, Take};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ pub(crate) async fn logs(
         let text = json_lines(&lines);
         tokio::spawn(async move { sender.send(text).await });
         if which.count {
-            let head = ListHeaders { total: Some(Count::Exactly(total as u64)), ..ListHeaders::default() };
+            let head = ListHeaders { total: Some(RowCount::Exactly(total as u64)), ..ListHeaders::default() };
             return Ok((head.fields(), streaming::lines(receiver)).into_response());
         }
     }

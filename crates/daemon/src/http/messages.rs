@@ -25,7 +25,8 @@ use pinfold_core::quoted::quoted;
 use pinfold_core::talk::{Permit, RequestAnswer};
 use pinfold_core::{Event, Life, MessageId};
 use pinfold_store::{
-    Count, Facts, MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid,
+    Facts, ListPage, MessagePlace, MessageQuery, MessageState, ReadError, Reader, RowCount, SessionId, Take,
+    Ulid,
 };
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -177,9 +178,9 @@ fn begin(
     which: &Which,
     reader: &Reader,
     query: MessageQuery,
-) -> Result<Option<(Place, ListHeaders)>, ReadError> {
+) -> Result<Option<(MessagePlace, ListHeaders)>, ReadError> {
     let after = match &which.after {
-        None => Some(Place::default()),
+        None => Some(MessagePlace::default()),
         Some(after) => match after.to_ascii_uppercase().parse::<Ulid>() {
             Ok(after) => reader.place_behind(query.session, after.into())?,
             Err(_) => None,
@@ -192,7 +193,7 @@ fn begin(
         None => None,
     };
     let some = which.last.is_some() || which.limit.is_some();
-    let total = if some { Some(Count::Exactly(reader.count_messages(query, after)?)) } else { None };
+    let total = if some { Some(RowCount::Exactly(reader.count_messages(query, after)?)) } else { None };
     Ok(Some((from, ListHeaders { total, next: next.map(|next| next.to_string()), complete: None })))
 }
 
@@ -211,9 +212,9 @@ pub(crate) async fn list(
     let (from, head) = begin.ok_or(missing)?;
     let waits_for = waits_for(&context, session).await?;
     let read = move |reader: &Reader, after, most| {
-        let Part { rows, next } = reader.message_part(query, after, most, PART)?;
+        let ListPage { rows, next } = reader.message_part(query, after, most, PART)?;
         let shown = |row| show::message::waiting(show::message::listed(row, &name), waits_for.as_deref());
-        Ok(Part { rows: rows.into_iter().map(shown).collect::<Vec<_>>(), next })
+        Ok(ListPage { rows: rows.into_iter().map(shown).collect::<Vec<_>>(), next })
     };
     paging::array(context, head, (from, most), read).await
 }

@@ -1,12 +1,12 @@
 //! The description of the API (OpenAPI 3.1), made from the types that are read and written.
 
-use pinfold_api::endpoint::{Address, Description, Form, STATUSES, schema_of};
+use pinfold_api::endpoint::{Address, AnswerForm, EndpointDescription, STATUSES, schema_of};
 use pinfold_api::error::ErrorEnvelope;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-fn describe(of: &Description, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
+fn describe(of: &EndpointDescription, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
     let mut operation = json!({ "summary": of.summary, "operationId": name(of) });
     let mut parameters = path_parameters(of.path);
     if let Some(query) = of.query {
@@ -34,13 +34,13 @@ fn failures(writing: &mut SchemaGenerator) -> Map<String, Value> {
     STATUSES.iter().map(|status| (status.name.to_owned(), failure(status.when))).collect()
 }
 
-fn answer(of: &Description, writing: &mut SchemaGenerator) -> Value {
+fn answer(of: &EndpointDescription, writing: &mut SchemaGenerator) -> Value {
     let schema = (of.answer)(writing);
     match of.form {
-        Form::Whole => content("application/json", &schema),
-        Form::Lines => content("application/x-ndjson", &schema),
-        Form::Text => content("text/plain", &schema),
-        Form::Events => json!({
+        AnswerForm::Whole => content("application/json", &schema),
+        AnswerForm::Lines => content("application/x-ndjson", &schema),
+        AnswerForm::Text => content("text/plain", &schema),
+        AnswerForm::Events => json!({
             "text/event-stream": { "schema": schema },
             "application/json": { "schema": { "type": "array", "items": schema } },
         }),
@@ -48,12 +48,12 @@ fn answer(of: &Description, writing: &mut SchemaGenerator) -> Value {
 }
 
 /// `get_v1_sessions_session_logs`
-fn name(of: &Description) -> String {
+fn name(of: &EndpointDescription) -> String {
     let words = of.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.fold(method(of), |name, word| format!("{name}_{word}"))
 }
 
-fn method(of: &Description) -> String {
+fn method(of: &EndpointDescription) -> String {
     of.method.word().to_ascii_lowercase()
 }
 

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use pinfold_api::ErrorBody;
-use pinfold_store::{Count, Part, ReadError, Reader};
+use pinfold_store::{ListPage, ReadError, Reader, RowCount};
 use serde::Serialize;
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) const PART: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct ListHeaders {
     /// How many rows there are in all, if only some were asked for.
-    pub(crate) total: Option<Count>,
+    pub(crate) total: Option<RowCount>,
     /// The value of `after` for the following rows; `None` if there are none.
     pub(crate) next: Option<String>,
     /// The event since which none was pruned, and its time.
@@ -33,8 +33,8 @@ pub(crate) struct ListHeaders {
 impl ListHeaders {
     pub(crate) fn fields(&self) -> HeaderMap {
         let (total, more_than) = match self.total {
-            Some(Count::Exactly(count)) => (Some(HeaderValue::from(count)), None),
-            Some(Count::MoreThan(count)) => (None, Some(HeaderValue::from(count))),
+            Some(RowCount::Exactly(count)) => (Some(HeaderValue::from(count)), None),
+            Some(RowCount::MoreThan(count)) => (None, Some(HeaderValue::from(count))),
             None => (None, None),
         };
         let next = self.next.as_deref().and_then(|next| next.parse().ok());
@@ -65,7 +65,7 @@ pub(crate) async fn array<T, P, R>(
 where
     T: Serialize,
     P: Copy + Send + 'static,
-    R: Fn(&Reader, P, u64) -> Result<Part<T, P>, ReadError> + Send + Sync + 'static,
+    R: Fn(&Reader, P, u64) -> Result<ListPage<T, P>, ReadError> + Send + Sync + 'static,
 {
     let mut rows =
         Rows { context, read: Arc::new(read), at: Some(from), left: most, written: Written::Nothing };
@@ -110,14 +110,14 @@ impl<T, P, R> Rows<P, R>
 where
     T: Serialize,
     P: Copy + Send + 'static,
-    R: Fn(&Reader, P, u64) -> Result<Part<T, P>, ReadError> + Send + Sync + 'static,
+    R: Fn(&Reader, P, u64) -> Result<ListPage<T, P>, ReadError> + Send + Sync + 'static,
 {
     /// The next part as text; the last one ends the array.
     async fn part(&mut self) -> Result<Bytes, ErrorBody> {
         let Some(at) = self.at else { return Ok(Bytes::new()) };
         let (read, left, written) = (Arc::clone(&self.read), self.left, self.written);
         let done = self.context.read(move |reader| {
-            let Part { rows, next } = read(reader, at, left)?;
+            let ListPage { rows, next } = read(reader, at, left)?;
             let left = left.saturating_sub(rows.len() as u64);
             let next = next.filter(|_| left > 0);
             let (text, written) = text(&rows, written, next.is_none());

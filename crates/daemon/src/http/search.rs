@@ -13,7 +13,9 @@ use pinfold_api::object::Hit;
 use pinfold_api::query::Search;
 use pinfold_api::word::TextKind as Word;
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_store::search::{self, Found, Index, IndexError, Indexed, Named, TextKind, Wanted, Words};
+use pinfold_store::search::{
+    self, Index, IndexError, Indexed, NamedSession, SearchQuery, SearchResult, SearchWords, TextKind,
+};
 use pinfold_store::{ReadError, Reader, SessionId, Store};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -44,11 +46,11 @@ pub(crate) async fn search(
     // What belongs to no session is for callers that may see everything.
     let within =
         (context.pass.is_kept() || one.is_some()).then(|| names.iter().map(|named| named.id).collect());
-    let wanted = Wanted { words: Words::new(&asked.text), within, limit };
+    let wanted = SearchQuery { words: SearchWords::new(&asked.text), within, limit };
     let seek = move || found(&context, store, &names, &wanted).map(|found| (found, names));
     let found = tokio::task::spawn_blocking(seek).await;
     let found = found.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
-    let (Found { hits, indexed, .. }, names) = found.map_err(|error| super::unread(&error))?;
+    let (SearchResult { hits, indexed, .. }, names) = found.map_err(|error| super::unread(&error))?;
     let names: BTreeMap<SessionId, String> = names.into_iter().map(|named| (named.id, named.name)).collect();
     let hits: Vec<Hit> = hits.into_iter().map(|hit| object(hit, &names)).collect();
     Ok((head(indexed), Json(hits)).into_response())
@@ -58,9 +60,9 @@ pub(crate) async fn search(
 fn found(
     context: &HttpContext,
     store: Option<Store>,
-    names: &[Named],
-    wanted: &Wanted,
-) -> Result<Found, ReadError> {
+    names: &[NamedSession],
+    wanted: &SearchQuery,
+) -> Result<SearchResult, ReadError> {
     context.indexing.catch_up(CATCH_UP);
     let index = Index::open(&context.indexing.path);
     let damaged = matches!(index, Err(IndexError::Unusable(_)));
@@ -76,10 +78,14 @@ fn found(
     found
 }
 
-fn names(view: EngineView<'_>, pass: &Pass, one: Option<SessionId>) -> Vec<Named> {
+fn names(view: EngineView<'_>, pass: &Pass, one: Option<SessionId>) -> Vec<NamedSession> {
     view.sessions()
         .filter(|known| pass.shows(known.id()) && one.is_none_or(|one| one == known.id()))
-        .map(|known| Named { id: known.id(), name: known.name().to_owned(), created_at: known.created_at() })
+        .map(|known| NamedSession {
+            id: known.id(),
+            name: known.name().to_owned(),
+            created_at: known.created_at(),
+        })
         .collect()
 }
 

@@ -33,7 +33,7 @@ use pinfold_core::life::CannotStart;
 use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, Now, Refusal, State as CoreState};
-use pinfold_store::{Count, Facts, SessionId};
+use pinfold_store::{Facts, RowCount, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -100,7 +100,7 @@ async fn listed(context: &HttpContext, filter: Filter, listing: Listing) -> Resu
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
     let kind = [(CONTENT_TYPE, "application/json")];
     Ok((
-        ListHeaders { total: total.map(Count::Exactly), next, complete: None }.fields(),
+        ListHeaders { total: total.map(RowCount::Exactly), next, complete: None }.fields(),
         kind,
         writing.finish(),
     )

@@ -9,7 +9,7 @@ use crate::engine::input::{Handle, LoopInput};
 use crate::life::StartError;
 use crate::life::only::Only;
 use crate::life::socket_link::Short;
-use pinfold_api::Place;
+use pinfold_api::DaemonPlace;
 use pinfold_kernel::peer::Other;
 use pinfold_kernel::private::{self, NotPrivate, Wider};
 use rustix::io::Errno;
@@ -71,7 +71,7 @@ impl Doorway {
 
     /// Without this, only clients that compute the same path find the daemon.
     fn write_down(&self) {
-        let place = Place { pid: std::process::id(), socket: self.home.socket() };
+        let place = DaemonPlace { pid: std::process::id(), socket: self.home.socket() };
         if let Err(error) = place.write(&self.home.state) {
             warn!("{} does not say where the socket is: {error}", self.home.state.display());
         }
@@ -84,7 +84,7 @@ impl Doorway {
     }
 
     fn is_written_down(&self) -> bool {
-        Place::read(&self.home.state).is_some_and(|place| place.socket == self.home.socket())
+        DaemonPlace::read(&self.home.state).is_some_and(|place| place.socket == self.home.socket())
     }
 
     /// Keeps it open until the loop has ended, and then removes it.
@@ -140,7 +140,7 @@ impl Doorway {
             _ = std::fs::remove_file(&socket);
         }
         crate::life::socket_link::remove(&self.alias, &socket);
-        Place::remove(&self.home.state);
+        DaemonPlace::remove(&self.home.state);
     }
 }
 

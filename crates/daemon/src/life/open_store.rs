@@ -8,7 +8,7 @@ use crate::life::StartError;
 use pinfold_core::EventKind;
 use pinfold_shim::client::ShimConnection;
 use pinfold_shim::{Command, Report};
-use pinfold_store::{HeldUp, Opened, Options, Pace, Steps, Store, Trouble};
+use pinfold_store::{CheckPace, HeldUp, Opened, Steps, Store, StoreOptions, Trouble};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// The options with which the store of a home is opened.
-pub(crate) fn options(home: &Home) -> Options {
+pub(crate) fn options(home: &Home) -> StoreOptions {
     let (witness, reserve) = (Some(home.witness()), Some(home.reserve()));
     let (sessions, steps) = (Some(home.sessions()), Steps(crash::point));
-    Options { witness, reserve, when_held_up: HeldUp::Wait, sessions, steps, ..Options::default() }
+    StoreOptions { witness, reserve, when_held_up: HeldUp::Wait, sessions, steps, ..StoreOptions::default() }
 }
 
 /// Opens the store of a home. A missing one is not created if sessions have left files: then it was lost.
@@ -89,7 +89,7 @@ impl StoreCheck {
     /// Starts the check; tells the loop what is wrong.
     pub(crate) fn begin(store: &Store, handle: &Handle) -> StoreCheck {
         let stop = Arc::<AtomicBool>::default();
-        let (pace, handle) = (Pace::beside(Arc::clone(&stop)), handle.clone());
+        let (pace, handle) = (CheckPace::beside(Arc::clone(&stop)), handle.clone());
         // If it cannot be started, every row is still checked when it is read.
         let thread = store.reader().ok().and_then(|mut reader| {
             let look = move || {

@@ -14,7 +14,7 @@ use crate::http::HttpContext;
 use pinfold_api::ErrorBody;
 use pinfold_core::{EventKind, Wall};
 use pinfold_shim::tape::Position;
-use pinfold_store::{AuditEvent, Batch, Committed, Limits, Sweep, Tally, Untold};
+use pinfold_store::{AuditEvent, Batch, Committed, Sweep, SweepLimits, Tally, Untold};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant, SystemTime};
 use tracing::{info, warn};
@@ -124,12 +124,12 @@ async fn pass(context: &HttpContext) -> Result<(), ErrorBody> {
 }
 
 /// What may be deleted now.
-fn limits(retention: Retention, now: Wall) -> Limits {
+fn limits(retention: Retention, now: Wall) -> SweepLimits {
     let before = |age: Duration| {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         Wall(now.0.saturating_sub(age))
     };
-    Limits {
+    SweepLimits {
         events: retention.events.map(before),
         runs: retention.runs.map(before),
         messages: retention.messages.map(before),
@@ -137,7 +137,7 @@ fn limits(retention: Retention, now: Wall) -> Limits {
     }
 }
 
-async fn sweep(context: &HttpContext, limits: Limits) -> Result<(), ErrorBody> {
+async fn sweep(context: &HttpContext, limits: SweepLimits) -> Result<(), ErrorBody> {
     let mut sweep = Sweep::new(limits);
     loop {
         let plan = move |reader: &pinfold_store::Reader| {

@@ -5,7 +5,7 @@
 
 use super::Without;
 use super::membership::GroupMembership;
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_kernel::cgroup::{self, Hierarchy};
 use pinfold_kernel::proc::memory;
 use pinfold_shim::groups;
@@ -36,7 +36,7 @@ pub struct MeterReading {
     /// How much memory it uses.
     pub reading: Reading,
     /// How it was measured.
-    pub source: Source,
+    pub source: ReadingSource,
     /// Its swap in bytes; only reported, never judged.
     pub swap: u64,
 }
@@ -96,7 +96,7 @@ impl Meter {
         let bytes = read(self.counters.as_ref()?, &mut scratch.buffer).ok()?;
         let text = text(bytes);
         let reading = Reading::Bytes(memory::of_group(&text)?);
-        Some(MeterReading { reading, source: Source::Cgroup, swap: swapped(&text) })
+        Some(MeterReading { reading, source: ReadingSource::Cgroup, swap: swapped(&text) })
     }
 
     /// Reads it exactly: the proportional shares that its processes have of their memory. Takes milliseconds.
@@ -114,7 +114,7 @@ impl Meter {
         }
         scratch.pids = pids;
         let reading = if unreadable && sum < limit { Reading::Unknown } else { Reading::Bytes(sum) };
-        MeterReading { reading, source: Source::Shares, swap: 0 }
+        MeterReading { reading, source: ReadingSource::Shares, swap: 0 }
     }
 
     fn share(&self, pid: u32, scratch: &mut MeterBuffers) -> Reading {
@@ -161,7 +161,7 @@ impl Meter {
             };
         }
         scratch.pids = pids;
-        MeterReading { reading: sum, source: Source::Sum, swap }
+        MeterReading { reading: sum, source: ReadingSource::Sum, swap }
     }
 
     /// The memory and the swap of one process. A process that has ended has none.

@@ -212,7 +212,7 @@ mod tests {
         assert!((1..10).contains(&seen[1]), "{seen:?}");
         watcher.confirm(2);
         let exact = readings.iter().find(|(key, _)| *key == 2).unwrap().1;
-        assert_eq!(exact.source, pinfold_core::rules::memory::Source::Shares);
+        assert_eq!(exact.source, pinfold_core::rules::memory::ReadingSource::Shares);
         child.kill().unwrap();
         child.wait().unwrap();
         drop(watcher);

@@ -2,7 +2,7 @@
 
 use super::Then;
 use pinfold_core::{Boot, Jitter, Now, Wall};
-use pinfold_kernel::clock::{Timer, set_timer};
+use pinfold_kernel::clock::{BootTimer, set_timer};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -90,7 +90,7 @@ pub(crate) struct Alarm(AsyncFd<OwnedFd>);
 
 impl Alarm {
     pub(crate) fn new() -> io::Result<Alarm> {
-        Ok(Alarm(super::async_fd::watch(Timer::new()?.into())?))
+        Ok(Alarm(super::async_fd::watch(BootTimer::new()?.into())?))
     }
 
     /// Waits until it rings; forever if it is not set.

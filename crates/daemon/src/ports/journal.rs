@@ -8,8 +8,8 @@ use pinfold_core::exit::Exit;
 use pinfold_core::rules::verdict::Asked;
 use pinfold_core::{EventKind, LastExit, MessageId, RunNumber, Session, Verdict};
 use pinfold_store::{
-    Batch, Cursor, Event, EventQuery, Loaded, Message, Outcome, Owner, Owners, Promise, Put, ReadError,
-    Reader, Run, RunId, SessionId, Solo, Store, StoredSession, Take, Trouble,
+    Batch, Cursor, EventQuery, Loaded, Message, Outcome, Owner, Owners, Promise, Put, ReadError, Reader,
+    RunId, SessionId, Solo, Store, StoredEvent, StoredRun, StoredSession, Take, Trouble,
 };
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) trait Journal {
     fn session_of_run(&self, run: RunId) -> Option<SessionId>;
 
     /// The latest events of a session.
-    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event>;
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<StoredEvent>;
 
     /// A stored session, for one that begins again; the error says why it cannot be read.
     fn session(&self, id: SessionId) -> Result<Option<Remembered>, String>;
@@ -132,7 +132,7 @@ impl Journal for StoreJournal {
         self.reader.run(run).ok().flatten().map(|run| run.session)
     }
 
-    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<StoredEvent> {
         let query = EventQuery { session: Some(session), take: Take::Last(most), ..EventQuery::default() };
         self.reader.events(&query).unwrap_or_default()
     }
@@ -150,7 +150,7 @@ fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Re
     if session.last_exit().is_some() || session.runs().settled.0 == 0 {
         return Ok(());
     }
-    let ended = |run: &Run| run.verdict.is_some() && (run.started_at.is_some() || run.code.is_some());
+    let ended = |run: &StoredRun| run.verdict.is_some() && (run.started_at.is_some() || run.code.is_some());
     let Some(run) = reader.runs(id, Take::Last(RECALLED))?.into_iter().rev().find(ended) else {
         return Ok(());
     };
@@ -167,7 +167,7 @@ fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Re
     Ok(())
 }
 
-fn last_exit(run: &Run, told: Option<&Event>) -> Option<LastExit> {
+fn last_exit(run: &StoredRun, told: Option<&StoredEvent>) -> Option<LastExit> {
     let said = |field: &str| told.and_then(|event| event.data.get(field));
     let exit = match (run.code, run.signal, said("end").and_then(|end| end.as_str())) {
         (Some(code), _, _) => Exit::Code(code),

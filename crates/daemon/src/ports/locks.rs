@@ -15,8 +15,8 @@ use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
 use pinfold_kernel::proc;
 use pinfold_lock::{
-    AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
-    Resource, Run, SessionName, Survivors,
+    AcquireError, Busy, Cancel, DirectoryError, EndOutcome, Folder, FolderError, Guard, LockSeen, Request,
+    Resource, RunName, SessionName, Survivors,
 };
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -257,7 +257,7 @@ impl LocksWanted {
             reason: Some(self.reason.into()),
             session: Some(self.session.as_str().to_owned()),
             command: self.command.clone(),
-            run: Run::new(self.run.clone()).ok(),
+            run: RunName::new(self.run.clone()).ok(),
             survivors: Survivors::End,
             ..Request::default()
         }
@@ -356,7 +356,7 @@ impl Folders {
             }
             Err(error) => return Err(Box::new(refused(resource, error))),
         }
-        if let Some(run) = lost.run.as_ref().and_then(|run| Run::new(run.as_str()).ok())
+        if let Some(run) = lost.run.as_ref().and_then(|run| RunName::new(run.as_str()).ok())
             && let Err(errno) = self.user.mark_ended(&run)
         {
             warn!(%run, "its locks could not be marked as free: {errno}");
@@ -369,8 +369,10 @@ impl Folders {
         let Ok(session) = SessionName::new(name) else { return HolderEnded::Gone };
         let resource = Resource::Session(session);
         match self.of(&resource).end_holder(&resource) {
-            Ok(Ended::NobodyHeld | Ended::Free { .. } | Ended::PassedOn { .. }) => HolderEnded::Gone,
-            Ok(Ended::StillHeld { lock, .. }) => HolderEnded::Still(undying(&lock)),
+            Ok(EndOutcome::NobodyHeld | EndOutcome::Free { .. } | EndOutcome::PassedOn { .. }) => {
+                HolderEnded::Gone
+            }
+            Ok(EndOutcome::StillHeld { lock, .. }) => HolderEnded::Still(undying(&lock)),
             Err(error) => {
                 warn!(%resource, "its holder could not be ended: {}", chain(&error));
                 HolderEnded::Still(Unended::Silent { shim: None })

@@ -7,7 +7,7 @@ use super::memory::{MemoryThread, RunMemoryWatch};
 use crate::define::home::Home;
 use crate::memory::{RunWatch, Subject, Without};
 use pinfold_core::RunNumber;
-use pinfold_core::rules::memory::Source;
+use pinfold_core::rules::memory::ReadingSource;
 use pinfold_lock::{Resource, SessionName};
 use pinfold_store::{SessionId, Ulid};
 use rustix::fs::{FlockOperation, flock};
@@ -135,6 +135,6 @@ fn a_run_is_read_exactly_when_that_is_asked_for() {
     memory.watch(run, RunWatch { subject, limit: u64::MAX, sample: Duration::from_secs(3600) });
     memory.confirm(run);
     let exact = std::iter::from_fn(|| readings.recv_timeout(PATIENCE).ok())
-        .find(|read| *read == (run, Source::Shares));
+        .find(|read| *read == (run, ReadingSource::Shares));
     assert!(exact.is_some(), "no exact reading came");
 }

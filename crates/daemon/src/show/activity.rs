@@ -1,6 +1,6 @@
 //! What an agent does, in words, and for how long.
 
-use pinfold_core::talk::{Activity, Dialog, Source};
+use pinfold_core::talk::{Activity, ActivitySource, Dialog};
 use pinfold_core::{Now, Session, Wall, words};
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Optio
     let long = |since: Wall| words::duration(since.until(now.wall));
     let said = match (core.activity(), standing.from) {
         (Activity::Working, from) => works(core, from, printed_at, now)?,
-        (Activity::Waiting, Source::IdFile) => {
+        (Activity::Waiting, ActivitySource::IdFile) => {
             let what = standing.detail.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
             let since = standing.since.map(|since| format!(", for {}", long(since))).unwrap_or_default();
             format!("its terminal waits for a person{what}{since}")
         }
-        (Activity::Waiting, Source::Terminal) => {
+        (Activity::Waiting, ActivitySource::Terminal) => {
             let what = standing.detail.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
             let since = standing.since.map(|since| format!(" {} ago", long(since))).unwrap_or_default();
             format!("its terminal rang{since}{what}")
         }
         // Requests are shown with how to answer them.
-        (Activity::Waiting, Source::Protocol)
+        (Activity::Waiting, ActivitySource::Protocol)
         | (Activity::Idle | Activity::Limited | Activity::Unknown, _) => return None,
     };
     let held = core.dialog() == Dialog::Open && core.inbox().queued() > 0;
@@ -32,9 +32,9 @@ pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Optio
     Some(format!("{said}{held}"))
 }
 
-fn works(core: &Session, from: Source, printed_at: Option<Wall>, now: Now) -> Option<String> {
+fn works(core: &Session, from: ActivitySource, printed_at: Option<Wall>, now: Now) -> Option<String> {
     let silent = printed_at.map(|at| at.until(now.wall)).filter(|silent| *silent >= SILENT);
-    let Some(silent) = silent else { return (from == Source::IdFile).then(|| "working".to_owned()) };
+    let Some(silent) = silent else { return (from == ActivitySource::IdFile).then(|| "working".to_owned()) };
     let limit = core.spec().policy.silence_warn;
     let warning = match limit > Duration::ZERO && silent >= limit {
         true => ", which is long: it may wait for a limit or be stuck (`silence_warn`)",
@@ -62,8 +62,8 @@ pub(crate) fn waits_for(core: &Session) -> Option<String> {
 pub(crate) fn source(core: &Session, protocol: &str) -> Option<String> {
     let known = core.standing().filter(|_| core.activity() != Activity::Unknown)?;
     Some(match known.from {
-        Source::Protocol => protocol.to_owned(),
-        Source::IdFile => "id_file".to_owned(),
-        Source::Terminal => "terminal".to_owned(),
+        ActivitySource::Protocol => protocol.to_owned(),
+        ActivitySource::IdFile => "id_file".to_owned(),
+        ActivitySource::Terminal => "terminal".to_owned(),
     })
 }

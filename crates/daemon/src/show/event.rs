@@ -4,7 +4,7 @@ use crate::clock::time;
 use pinfold_api::object::Event;
 
 /// One audit record.
-pub(crate) fn event(mut row: pinfold_store::Event) -> Event {
+pub(crate) fn event(mut row: pinfold_store::StoredEvent) -> Event {
     Event {
         by: row.data.remove("by"),
         seq: row.seq,

@@ -1,17 +1,17 @@
 //! Ends the holder of a lock with its whole process tree: the holder that was seen, never one that was
 //! granted the lock since.
 
-use crate::end::members::{self, Member};
+use crate::end::members::{self, HeldProcess};
 use crate::files::folder::Folder;
-use crate::files::record::Record;
+use crate::files::record::LockRecord;
 use crate::look::scan;
-use crate::patience::{Limit, Patience};
+use crate::patience::{AcquirePatience, WaitLimit};
 use crate::process::ProcessSeen;
 use crate::resource::Resource;
 use crate::seen::LockSeen;
-use crate::want::directory::{Mode, Wanted};
+use crate::want::directory::{LockMode, WantedFile};
 use crate::want::target::Target;
-use crate::{AcquireError, Run};
+use crate::{AcquireError, RunName};
 use pinfold_kernel::{proc, sys};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// What became of a holder that was to be ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ended {
+pub enum EndOutcome {
     /// The lock was not held.
     NobodyHeld,
     /// The lock is free now; these processes were ended.
@@ -53,10 +53,10 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Holders {
     folder: Folder,
-    wanted: Vec<Wanted>,
+    wanted: Vec<WantedFile>,
     lock: Box<LockSeen>,
-    record: Option<Box<Record>>,
-    members: Vec<Member>,
+    record: Option<Box<LockRecord>>,
+    members: Vec<HeldProcess>,
     /// Whether a process waits for the lock.
     awaited: bool,
 }
@@ -76,9 +76,9 @@ impl Folder {
     ///
     /// A living process loses its lock in no other way. The caller itself is spared, and so are processes of
     /// other users and processes that only a record names.
-    pub fn end_holder(&self, resource: &Resource) -> Result<Ended, AcquireError> {
+    pub fn end_holder(&self, resource: &Resource) -> Result<EndOutcome, AcquireError> {
         match self.holders_of(resource)? {
-            None => Ok(Ended::NobodyHeld),
+            None => Ok(EndOutcome::NobodyHeld),
             Some(holders) => Ok(holders.end()),
         }
     }
@@ -106,14 +106,14 @@ impl Folder {
         }
     }
 
-    fn is_awaited(&self, wanted: &[Wanted]) -> bool {
+    fn is_awaited(&self, wanted: &[WantedFile]) -> bool {
         let Ok(awaited) = proc::locks::awaited() else { return false };
-        let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let files = wanted.iter().filter(|want| want.mode == LockMode::Exclusive);
         files.filter_map(|want| self.id_at(&want.name).ok()).any(|id| awaited.contains(&id.inode))
     }
 
-    fn record_behind(&self, wanted: &[Wanted], lock: &LockSeen) -> Option<Box<Record>> {
-        let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+    fn record_behind(&self, wanted: &[WantedFile], lock: &LockSeen) -> Option<Box<LockRecord>> {
+        let files = wanted.iter().filter(|want| want.mode == LockMode::Exclusive);
         let mut records = files.filter_map(|want| self.unreleased(&want.name).ok().flatten());
         records.find(|record| Some(record.fence) == lock.fence)
     }
@@ -137,7 +137,7 @@ impl Holders {
     pub fn include_the_caller(&self) -> bool {
         let own = std::process::id();
         let lineage: Vec<u32> = proc::tree::lineage(own).collect();
-        let marked = |run: &Run| scan::is_marked(own, run).unwrap_or(false);
+        let marked = |run: &RunName| scan::is_marked(own, run).unwrap_or(false);
         self.members.iter().any(|member| lineage.contains(&member.seen.pid))
             || self.lock.run.as_ref().is_some_and(marked)
     }
@@ -145,7 +145,7 @@ impl Holders {
     /// Whether the grant is still the same: a keeper may have begun another run under the lock.
     #[must_use]
     pub fn are_current(&self) -> bool {
-        let now = self.wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let now = self.wanted.iter().filter(|want| want.mode == LockMode::Exclusive);
         let mut records = now.filter_map(|want| self.folder.unreleased(&want.name).ok().flatten());
         self.record.as_ref().is_none_or(|then| records.any(|now| now.fence == then.fence))
     }
@@ -153,7 +153,7 @@ impl Holders {
     /// Ends them and whatever they start meanwhile with SIGKILL. A holder that is granted the lock afterwards
     /// is left alone.
     #[must_use]
-    pub fn end(mut self) -> Ended {
+    pub fn end(mut self) -> EndOutcome {
         let until = Instant::now() + ENDING;
         let mut ended: Vec<ProcessSeen> = Vec::new();
         let mut members = std::mem::take(&mut self.members);
@@ -175,7 +175,7 @@ impl Holders {
         self.afterwards(ended)
     }
 
-    fn afterwards(self, processes: Vec<ProcessSeen>) -> Ended {
+    fn afterwards(self, processes: Vec<ProcessSeen>) -> EndOutcome {
         let Holders { folder, wanted, lock, awaited, .. } = self;
         let began = Instant::now();
         loop {
@@ -183,25 +183,25 @@ impl Holders {
             match folder.holder_of_files(&wanted).map(Box::new) {
                 // The kernel has woken the process that waits for it.
                 None if awaited && soon(WRITTEN) => {}
-                None => return Ended::Free { lock, processes },
+                None => return EndOutcome::Free { lock, processes },
                 // A supervisor checks whether the lock is free and gives it to the run that waits.
                 Some(now) if now.fence != lock.fence && now.run.is_none() && soon(PASSING) => {}
-                Some(now) if now.fence != lock.fence => return Ended::PassedOn { lock, processes, now },
+                Some(now) if now.fence != lock.fence => return EndOutcome::PassedOn { lock, processes, now },
                 // The next holder already has the lock but has not written its record yet.
                 Some(_) if soon(WRITTEN) && !processes.is_empty() => {}
-                Some(now) => return Ended::StillHeld { lock: now, processes },
+                Some(now) => return EndOutcome::StillHeld { lock: now, processes },
             }
             std::thread::sleep(AGAIN);
         }
     }
 }
 
-fn is_reserved(record: &Record) -> bool {
+fn is_reserved(record: &LockRecord) -> bool {
     record.session.is_some() && record.agent.is_none()
 }
 
-fn wait_for(member: &Member, until: Instant) {
-    let patience = Patience::new(Limit::At(until), None);
+fn wait_for(member: &HeldProcess, until: Instant) {
+    let patience = AcquirePatience::new(WaitLimit::At(until), None);
     // A failure shows in the next look at the lock.
     let _: Result<_, Errno> = patience.wait_for(&[&member.pidfd]);
 }

@@ -5,21 +5,21 @@
 //! descriptor, and about an agent if that holder is believed or the agent carries the run's marker.
 
 use crate::files::folder::Folder;
-use crate::files::record::{Record, Run, Survivors};
+use crate::files::record::{LockRecord, RunName, Survivors};
 use crate::look::ours;
-use crate::look::scan::{self, Open};
-use crate::look::survivors::{self, Survivor};
+use crate::look::scan::{self, OpenFile};
+use crate::look::survivors::{self, SurvivingProcess};
 use crate::process;
 use crate::process::ProcessSeen;
 use crate::seen::LockSeen;
-use crate::want::directory::{Mode, Wanted};
+use crate::want::directory::{LockMode, WantedFile};
 use pinfold_kernel::{pidfd, proc, sys};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 /// A process held by a pidfd, so that no later one can be mistaken for it.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct HeldProcess {
     pub(crate) seen: ProcessSeen,
     pub(crate) pidfd: OwnedFd,
 }
@@ -29,9 +29,9 @@ enum Proof<'a> {
     /// It has a descriptor on the file, with the flock.
     Descriptor,
     /// The believed record names it, by something that no other process has.
-    Named(&'a Record),
+    Named(&'a LockRecord),
     /// Its environment names the run.
-    Marker(&'a Run),
+    Marker(&'a RunName),
     /// It was started by one of these.
     Below(&'a [u32]),
 }
@@ -39,10 +39,10 @@ enum Proof<'a> {
 /// Returns the processes that hold a lock, the holder first: that is the shim, while its agent lives.
 pub(crate) fn behind(
     folder: &Folder,
-    wanted: &[Wanted],
+    wanted: &[WantedFile],
     lock: &LockSeen,
-    record: Option<&Record>,
-) -> Vec<Member> {
+    record: Option<&LockRecord>,
+) -> Vec<HeldProcess> {
     let have = having(folder, wanted);
     let holder =
         record.filter(|record| have.contains(&record.holder.pid) && process::may_live(&record.holder));
@@ -70,33 +70,33 @@ pub(crate) fn behind(
 }
 
 /// Returns what is left of a run, by its own traces.
-pub(crate) fn left_of(record: Option<&Record>) -> Vec<Member> {
+pub(crate) fn left_of(record: Option<&LockRecord>) -> Vec<HeldProcess> {
     let left = record.and_then(|record| survivors::find(record).ok().flatten());
     let processes = left.into_iter().flat_map(|left| left.processes);
-    processes.filter(|survivor| may_be_ended(survivor.pid)).map(Member::from).collect()
+    processes.filter(|survivor| may_be_ended(survivor.pid)).map(HeldProcess::from).collect()
 }
 
-impl From<Survivor> for Member {
-    fn from(survivor: Survivor) -> Self {
-        let Survivor { pid, pidfd } = survivor;
+impl From<SurvivingProcess> for HeldProcess {
+    fn from(survivor: SurvivingProcess) -> Self {
+        let SurvivingProcess { pid, pidfd } = survivor;
         Self { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd }
     }
 }
 
 /// Whether a lock was taken for a process that asked for it over HTTP, and not for something the taker started.
-fn holds_for_another(record: &Record) -> bool {
+fn holds_for_another(record: &LockRecord) -> bool {
     record.agent.is_some() && record.survivors != Survivors::End
 }
 
 /// Returns the processes that have the exclusive flock on one of the files.
-fn having(folder: &Folder, wanted: &[Wanted]) -> BTreeSet<u32> {
+fn having(folder: &Folder, wanted: &[WantedFile]) -> BTreeSet<u32> {
     let open = scan::open_files(folder.device()).unwrap_or_default();
     open.iter().filter(|one| is_wanted(folder, wanted, one)).map(|one| one.pid).collect()
 }
 
-fn is_wanted(folder: &Folder, wanted: &[Wanted], open: &Open) -> bool {
-    let mut exclusive = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
-    open.locked == Some(Mode::Exclusive)
+fn is_wanted(folder: &Folder, wanted: &[WantedFile], open: &OpenFile) -> bool {
+    let mut exclusive = wanted.iter().filter(|want| want.mode == LockMode::Exclusive);
+    open.locked == Some(LockMode::Exclusive)
         && exclusive.any(|want| want.name == open.name)
         && ours::is_of(folder, open)
 }
@@ -108,8 +108,8 @@ fn may_be_ended(pid: u32) -> bool {
 
 struct Gathering<'a> {
     folder: &'a Folder,
-    wanted: &'a [Wanted],
-    members: Vec<Member>,
+    wanted: &'a [WantedFile],
+    members: Vec<HeldProcess>,
 }
 
 impl Gathering<'_> {
@@ -121,7 +121,7 @@ impl Gathering<'_> {
         // Checked while it is held, so a process that had the pid before is ruled out.
         let proved = may_be_ended(pid) && self.holds(pid, proof);
         if proved && pidfd::has_ended(&pidfd) == Ok(false) {
-            self.members.push(Member { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd });
+            self.members.push(HeldProcess { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd });
         }
     }
 

@@ -3,14 +3,14 @@
 
 use crate::files::facts::facts;
 use crate::files::fence::{self, LEAP};
-use crate::files::file::{self, Head, Last};
+use crate::files::file::{self, LastGrant, LockFileHead};
 use crate::files::folder::Folder;
-use crate::files::ledger::Made;
+use crate::files::layout::Slot;
+use crate::files::ledger::FileHistory;
 use crate::files::name::FileName;
-use crate::files::page::Slot;
 use crate::look::removed::removed_holders;
 use crate::process;
-use crate::resource::Kind;
+use crate::resource::ResourceKind;
 use pinfold_kernel::{clock, sys};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -31,7 +31,7 @@ impl Folder {
         let Some(_alone) = self.ledger().sweeping(self.dir())? else { return Ok(0) };
         self.know_what_is_there()?;
         let before = seconds().saturating_sub(unused_for.as_secs());
-        let names = self.names()?.into_iter().filter(|name| name.kind() == Kind::Key);
+        let names = self.names()?.into_iter().filter(|name| name.kind() == ResourceKind::Key);
         let idle: Vec<Idle> = names.filter_map(|name| self.idle(name, before)).take(most).collect();
         if idle.is_empty() {
             return Ok(0);
@@ -67,7 +67,7 @@ impl Folder {
     /// been cut short.
     fn know_what_is_there(&self) -> Result<(), Errno> {
         for name in self.names()? {
-            if self.ledger().made(&name)? == Made::Swept {
+            if self.ledger().made(&name)? == FileHistory::Swept {
                 self.ledger().note_made(&name)?;
             }
         }
@@ -105,15 +105,15 @@ impl Folder {
 /// can have left nothing.
 fn last_fence(file: &OwnedFd, before: u64) -> Option<u64> {
     let written = u64::try_from(sys::fstat(file).ok()?.st_mtime).ok()?;
-    let head = Head::read(file).ok()?;
+    let head = LockFileHead::read(file).ok()?;
     if written > before || head.slots().contains(&Slot::Damaged) {
         return None;
     }
     match file::left(file, &head).ok()? {
-        Last::Nothing | Last::Released => {}
+        LastGrant::Nothing | LastGrant::Released => {}
         // Nothing survives a restart of the machine.
-        Last::Unreleased(record) if record.holder.boot != process::vantage().ok()?.boot => {}
-        Last::Unreleased(_) => return None,
+        LastGrant::Unreleased(record) if record.holder.boot != process::vantage().ok()?.boot => {}
+        LastGrant::Unreleased(_) => return None,
     }
     let recorded = file::record(file).ok()?.map(|record| record.fence);
     let counted = fence::current(head.slots()).map_or(0, |(fence, _)| fence);
@@ -127,7 +127,7 @@ fn seconds() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Request, Resource, Run, Survivors};
+    use crate::{Request, Resource, RunName, Survivors};
 
     fn folder() -> (tempfile::TempDir, Folder) {
         let temp = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ mod tests {
         let (_temp, folder) = folder();
         let before = take(&folder, "k").release().fence;
         folder.sweep(Duration::ZERO, 10).unwrap();
-        std::fs::write(folder.file_path(&FileName::of_key("k")), [0; crate::files::page::SIZE]).unwrap();
+        std::fs::write(folder.file_path(&FileName::of_key("k")), [0; crate::files::layout::SIZE]).unwrap();
         assert!(take(&folder, "k").fence() > before);
     }
 
@@ -180,15 +180,15 @@ mod tests {
         assert_eq!(folder.sweep(Duration::ZERO, 10), Ok(0));
         let _receipt = take(&folder, "young").release();
         assert_eq!(folder.sweep(Duration::from_secs(3600), 10), Ok(0));
-        let run = Some(Run::new("r").unwrap());
+        let run = Some(RunName::new("r").unwrap());
         let request = Request { run, survivors: Survivors::Wait, ..Request::default() };
         let _unreleased = folder.try_acquire(&key("unreleased"), &request).unwrap().surrender();
         let directory = Resource::Directory(temp.path().into());
         let _receipt = folder.try_acquire(&directory, &Request::default()).unwrap().release();
         assert_eq!(folder.sweep(Duration::ZERO, 10), Ok(1), "the young one");
-        let left: Vec<Kind> = folder.names().unwrap().iter().map(FileName::kind).collect();
-        assert_eq!(left.iter().filter(|kind| **kind == Kind::Key).count(), 2);
-        assert!(left.contains(&Kind::Directory));
+        let left: Vec<ResourceKind> = folder.names().unwrap().iter().map(FileName::kind).collect();
+        assert_eq!(left.iter().filter(|kind| **kind == ResourceKind::Key).count(), 2);
+        assert!(left.contains(&ResourceKind::Directory));
     }
 
     #[test]
@@ -206,13 +206,13 @@ mod tests {
         let (_temp, folder) = folder();
         let _receipt = take(&folder, "k").release();
         folder.sweep(Duration::ZERO, 10).unwrap();
-        let armed = crate::fault::arm(usize::MAX, crate::fault::Fault::Short, crate::fault::Reach::Once);
+        let armed = crate::fault::arm(usize::MAX, crate::fault::Fault::Short, crate::fault::FaultReach::Once);
         let guard = take(&folder, "k");
         assert!(!armed.operations().contains(&"readlink"), "{:?}", armed.operations());
         drop(armed);
         // From then on the name counts as made: if its file is removed now, that is noticed.
         std::fs::remove_file(folder.file_path(&FileName::of_key("k"))).unwrap();
-        let request = Request { run: Some(Run::new("other").unwrap()), ..Request::default() };
+        let request = Request { run: Some(RunName::new("other").unwrap()), ..Request::default() };
         assert!(matches!(folder.try_acquire(&key("k"), &request), Err(crate::AcquireError::Busy(_))));
         drop(guard);
     }
@@ -224,7 +224,7 @@ mod tests {
         let _guard = take(&folder, "k");
         std::fs::remove_file(folder.file_path(&FileName::of_key("k"))).unwrap();
         assert_eq!(folder.sweep(Duration::ZERO, 10), Ok(1));
-        assert_eq!(folder.ledger().made(&FileName::of_key("idle")), Ok(Made::Before));
+        assert_eq!(folder.ledger().made(&FileName::of_key("idle")), Ok(FileHistory::Before));
     }
 
     #[test]
@@ -233,6 +233,6 @@ mod tests {
         let _guard = take(&folder, "k");
         folder.ledger().note_swept(&FileName::of_key("k")).unwrap();
         folder.sweep(Duration::ZERO, 10).unwrap();
-        assert_eq!(folder.ledger().made(&FileName::of_key("k")), Ok(Made::Before));
+        assert_eq!(folder.ledger().made(&FileName::of_key("k")), Ok(FileHistory::Before));
     }
 }

@@ -3,18 +3,18 @@
 //! Checking the fence and writing are one critical section (a flock on the file), and every record carries
 //! its fence: a writer that was paused after the check leaves at worst a record that no reader counts.
 
-use crate::fenced::text::{Line, State, encode, scan};
+use crate::fenced::text::{FencedLine, ScanState, encode, scan};
 use crate::files::facts::facts;
 use crate::files::fence::Fence;
-use crate::files::file::Head;
+use crate::files::file::LockFileHead;
 use crate::files::folder::Folder;
 use crate::files::name::FileName;
-use crate::patience::{Limit, Patience, Waited};
+use crate::patience::{AcquirePatience, WaitLimit, Waited};
 use crate::resource::Resource;
 use crate::take::guard::Guard;
 use crate::take::wait;
-use crate::take::watch::{Change, End, Expected, Watch, look};
-use crate::want::directory::Mode;
+use crate::take::watch::{AppendEnd, Expected, FileWatch, ForeignChange, look};
+use crate::want::directory::LockMode;
 use crate::want::target::Target;
 use pinfold_kernel::sys;
 use rustix::fs::{CWD, FlockOperation, Mode as Bits, OFlags};
@@ -31,7 +31,7 @@ pub struct FencedFile {
     folder: Folder,
     lock: FileName,
     file: Arc<OwnedFd>,
-    state: State,
+    state: ScanState,
     expected: Expected,
 }
 
@@ -40,7 +40,7 @@ pub struct FencedFile {
 #[must_use = "a foreign change may have been noticed"]
 pub struct Appended {
     /// What another writer did to the file since our last append.
-    pub change: Option<Change>,
+    pub change: Option<ForeignChange>,
 }
 
 /// Why nothing was appended. The bytes of the file are unchanged.
@@ -97,7 +97,7 @@ impl Guard {
         let name = self.writers[0].name;
         let mut file = FencedFile::open_at(path.as_ref(), self.folder.clone(), name)?;
         file.claim(self.fence())?;
-        self.watch(Watch { path: file.path.clone(), expected: file.expected.clone() });
+        self.watch(FileWatch { path: file.path.clone(), expected: file.expected.clone() });
         Ok(file)
     }
 }
@@ -108,7 +108,7 @@ impl FencedFile {
         let path = path.as_ref();
         let target = Target::open(resource)
             .map_err(|_| AppendError::Failed { path: path.to_owned(), source: Errno::NOENT })?;
-        let name = target.wanted.iter().find(|want| want.mode == Mode::Exclusive).map(|want| want.name);
+        let name = target.wanted.iter().find(|want| want.mode == LockMode::Exclusive).map(|want| want.name);
         let name = name.ok_or(AppendError::Failed { path: path.to_owned(), source: Errno::INVAL })?;
         Self::open_at(path, folder.clone(), name)
     }
@@ -121,7 +121,7 @@ impl FencedFile {
             folder,
             lock,
             file: Arc::new(file),
-            state: State::default(),
+            state: ScanState::default(),
             expected: Expected::default(),
         })
     }
@@ -130,11 +130,11 @@ impl FencedFile {
     pub fn read(path: impl AsRef<Path>) -> Result<Contents, Errno> {
         let bytes = sys::read_file(path.as_ref())?;
         let mut contents = Contents::default();
-        scan(&bytes, &mut State::default(), |line| match line {
-            Line::Record(fence, data) => contents.records.push(FencedRecord { fence, data }),
-            Line::Late => contents.late += 1,
-            Line::Damaged(_) => contents.damaged += 1,
-            Line::Claim => {}
+        scan(&bytes, &mut ScanState::default(), |line| match line {
+            FencedLine::Record(fence, data) => contents.records.push(FencedRecord { fence, data }),
+            FencedLine::Late => contents.late += 1,
+            FencedLine::Damaged(_) => contents.damaged += 1,
+            FencedLine::Claim => {}
         });
         Ok(contents)
     }
@@ -171,26 +171,26 @@ impl FencedFile {
         self.state.open_line = false;
         self.state.scanned = end.size + line.len() as u64;
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(End { id: end.id, size: self.state.scanned });
+            Some(AppendEnd { id: end.id, size: self.state.scanned });
         drop(section);
         Ok(Appended { change })
     }
 
     /// Truncates what a failed write may have left of a line. Readers skip it anyway; this is only tidier.
-    fn take_back(&self, end: End) {
+    fn take_back(&self, end: AppendEnd) {
         let _ = sys::cut(&self.file, end.size);
     }
 
     /// Reopens the path if another file, or none, is there.
-    fn follow(&mut self) -> Result<Option<Change>, Errno> {
+    fn follow(&mut self) -> Result<Option<ForeignChange>, Errno> {
         let change = match look(&self.path, facts(&self.file)?.id) {
             None => return Ok(None),
-            Some(Change::Unreadable { source, .. }) => return Err(source),
-            Some(Change::NotAFile { .. }) => return Err(Errno::ISDIR),
+            Some(ForeignChange::Unreadable { source, .. }) => return Err(source),
+            Some(ForeignChange::NotAFile { .. }) => return Err(Errno::ISDIR),
             Some(change) => change,
         };
         self.file = Arc::new(open_data(&self.path)?);
-        self.state = State::default();
+        self.state = ScanState::default();
         let known = self.expected.lock().unwrap_or_else(PoisonError::into_inner).take().is_some();
         Ok(known.then_some(change))
     }
@@ -204,35 +204,36 @@ impl FencedFile {
             Err(Errno::WOULDBLOCK) => {}
             Err(errno) => return Err(errno),
         }
-        let patience = Patience::new(Limit::At(Instant::now() + SECTION), None);
-        match wait::lock(&section, Mode::Exclusive, &patience)? {
+        let patience = AcquirePatience::new(WaitLimit::At(Instant::now() + SECTION), None);
+        match wait::lock(&section, LockMode::Exclusive, &patience)? {
             Waited::Done => Ok(Arc::into_inner(section)),
             Waited::TimeUp | Waited::Cancelled => Ok(None),
         }
     }
 
     /// Reads what was added since the last look.
-    fn catch_up(&mut self) -> Result<(End, Option<Change>), Errno> {
+    fn catch_up(&mut self) -> Result<(AppendEnd, Option<ForeignChange>), Errno> {
         let now = facts(&self.file)?;
         let mut change = None;
         if now.size < self.state.scanned {
-            change = Some(Change::Shrunk { path: self.path.clone(), bytes: self.state.scanned - now.size });
-            self.state = State::default();
+            change =
+                Some(ForeignChange::Shrunk { path: self.path.clone(), bytes: self.state.scanned - now.size });
+            self.state = ScanState::default();
         }
         let added = usize::try_from(now.size - self.state.scanned).map_err(|_| Errno::FBIG)?;
         let mut bytes = vec![0; added];
         let length = sys::read_at(&self.file, &mut bytes, self.state.scanned)?;
-        let first_look = self.state == State::default();
+        let first_look = self.state == ScanState::default();
         let mut foreign = 0;
         scan(&bytes[..length], &mut self.state, |line| {
-            if let Line::Damaged(length) = line {
+            if let FencedLine::Damaged(length) = line {
                 foreign += length;
             }
         });
         if foreign > 0 && !first_look {
-            change.get_or_insert(Change::Grown { path: self.path.clone(), bytes: foreign });
+            change.get_or_insert(ForeignChange::Grown { path: self.path.clone(), bytes: foreign });
         }
-        Ok((End { id: now.id, size: self.state.scanned }, change))
+        Ok((AppendEnd { id: now.id, size: self.state.scanned }, change))
     }
 
     /// Returns the fence of the newest grant, according to the lock file.
@@ -241,7 +242,7 @@ impl FencedFile {
             Err(Errno::NOENT) => return Ok(None),
             other => other?,
         };
-        Ok(Head::read(&file)?.fence())
+        Ok(LockFileHead::read(&file)?.fence())
     }
 }
 

@@ -1,18 +1,18 @@
 //! The lines of a fenced file, and which of them count. Pure.
 
 use crate::files::fence::Fence;
-use crate::files::page::checksum;
+use crate::files::layout::checksum;
 
 /// How far a file was read, and what was learned from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct ScanState {
     pub(crate) scanned: u64,
     pub(crate) highest: Fence,
     /// The file does not end with a newline: a writer was cut short.
     pub(crate) open_line: bool,
 }
 
-impl Default for State {
+impl Default for ScanState {
     fn default() -> Self {
         Self { scanned: 0, highest: Fence(0), open_line: false }
     }
@@ -20,7 +20,7 @@ impl Default for State {
 
 /// The kind of one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum FencedLine {
     Claim,
     Record(Fence, Vec<u8>),
     /// Written under a fence that the file had already superseded.
@@ -30,18 +30,18 @@ pub(crate) enum Line {
 }
 
 /// Scans `bytes`, which begin where `state` ended.
-pub(crate) fn scan(bytes: &[u8], state: &mut State, mut take: impl FnMut(Line)) {
+pub(crate) fn scan(bytes: &[u8], state: &mut ScanState, mut take: impl FnMut(FencedLine)) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let parsed = line.strip_suffix(b"\n").filter(|_| !state.open_line).and_then(decode);
         state.open_line = line.last() != Some(&b'\n');
         match parsed {
             // The newline that closes a torn line is not a line of its own.
             None if line == b"\n" => {}
-            None => take(Line::Damaged(line.len() as u64)),
-            Some((fence, _)) if fence < state.highest => take(Line::Late),
+            None => take(FencedLine::Damaged(line.len() as u64)),
+            Some((fence, _)) if fence < state.highest => take(FencedLine::Late),
             Some((fence, data)) => {
                 state.highest = fence;
-                take(data.map_or(Line::Claim, |data| Line::Record(fence, data)));
+                take(data.map_or(FencedLine::Claim, |data| FencedLine::Record(fence, data)));
             }
         }
     }
@@ -99,16 +99,16 @@ fn unescape(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn lines(bytes: &[u8]) -> Vec<Line> {
+    fn lines(bytes: &[u8]) -> Vec<FencedLine> {
         let mut found = Vec::new();
-        scan(bytes, &mut State::default(), |line| found.push(line));
+        scan(bytes, &mut ScanState::default(), |line| found.push(line));
         found
     }
 
     #[test]
     fn any_bytes_read_back_as_they_were_written() {
         for data in [&b""[..], b"text", b"two\nlines\\n\n", b"\\", &[0, 255, 10, 92]] {
-            let expected = [Line::Record(Fence(7), data.to_vec())];
+            let expected = [FencedLine::Record(Fence(7), data.to_vec())];
             assert_eq!(lines(&encode(Fence(7), Some(data), false)), expected);
         }
     }
@@ -120,10 +120,10 @@ mod tests {
         bytes.extend(encode(Fence(6), Some(b"late"), false));
         bytes.extend(encode(Fence(7), Some(b"now"), false));
         let expected = [
-            Line::Record(Fence(6), b"early".to_vec()),
-            Line::Claim,
-            Line::Late,
-            Line::Record(Fence(7), b"now".to_vec()),
+            FencedLine::Record(Fence(6), b"early".to_vec()),
+            FencedLine::Claim,
+            FencedLine::Late,
+            FencedLine::Record(Fence(7), b"now".to_vec()),
         ];
         assert_eq!(lines(&bytes), expected);
     }
@@ -135,7 +135,7 @@ mod tests {
             let mut bytes = whole[..length].to_vec();
             bytes.extend(encode(Fence(8), Some(b"next"), true));
             let found = lines(&bytes);
-            assert_eq!(found.last(), Some(&Line::Record(Fence(8), b"next".to_vec())), "{length}");
+            assert_eq!(found.last(), Some(&FencedLine::Record(Fence(8), b"next".to_vec())), "{length}");
             assert_eq!(found.len(), 2, "{length}");
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(!lines(&bytes).iter().any(|line| matches!(line, Line::Record(..))), "bit {bit}");
+            assert!(!lines(&bytes).iter().any(|line| matches!(line, FencedLine::Record(..))), "bit {bit}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn a_file_read_in_parts_is_the_same_as_one_read_whole() {
         let mut bytes = encode(Fence(6), Some(b"a"), false);
         bytes.extend(encode(Fence(7), Some(b"b"), false));
-        let mut state = State::default();
+        let mut state = ScanState::default();
         let mut found = Vec::new();
         let first = encode(Fence(6), Some(b"a"), false).len();
         scan(&bytes[..first], &mut state, |line| found.push(line));

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 /// The facts about a lock file after it was locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FileFacts {
     pub(crate) id: FileId,
     pub(crate) size: u64,
     pub(crate) regular: bool,
@@ -16,8 +16,8 @@ pub(crate) struct Facts {
     pub(crate) removed: bool,
 }
 
-pub(crate) fn facts(file: &OwnedFd) -> Result<Facts, Errno> {
+pub(crate) fn facts(file: &OwnedFd) -> Result<FileFacts, Errno> {
     let stat = sys::fstat_timeless(file)?;
     let regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
-    Ok(Facts { id: FileId::from(&stat), size: stat.stx_size, regular, removed: stat.stx_nlink == 0 })
+    Ok(FileFacts { id: FileId::from(&stat), size: stat.stx_size, regular, removed: stat.stx_nlink == 0 })
 }

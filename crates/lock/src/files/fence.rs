@@ -3,7 +3,7 @@
 //! Only the first grant in a boot is synced. A power loss can take back less than one leap, and the next boot
 //! leaps further than that.
 
-use crate::files::page::{Counter, Slot};
+use crate::files::layout::{Counter, Slot};
 use crate::judge::identity::BootId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,13 +42,13 @@ pub(crate) enum Writes {
 
 /// The next fence and how it must be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct NextFence {
     pub(crate) counter: Counter,
     pub(crate) writes: Writes,
     pub(crate) sync: bool,
 }
 
-impl Next {
+impl NextFence {
     /// Returns the same grant with a larger fence: the names of one directory share the largest.
     pub(crate) fn raised_to(mut self, fence: u64) -> Self {
         self.counter.fence = self.counter.fence.max(fence);
@@ -64,7 +64,7 @@ impl Next {
 ///
 /// `seconds` (since 1970) is used only if every trace of the old counter is damaged: shifted by a leap it
 /// exceeds any counter that grew by less than a leap per second.
-pub(crate) fn next(evidence: Evidence, boot: BootId, seconds: u64, floor: u64) -> Next {
+pub(crate) fn next(evidence: Evidence, boot: BootId, seconds: u64, floor: u64) -> NextFence {
     let [a, b] = evidence.slots;
     let newest = newest(a, b);
     let damaged = a == Slot::Damaged || b == Slot::Damaged;
@@ -76,7 +76,7 @@ pub(crate) fn next(evidence: Evidence, boot: BootId, seconds: u64, floor: u64) -
     let synced = newest.map_or(0, |counter| counter.synced);
     let sync = leaps || fence - synced >= LEAP / 2;
     let counter = Counter { fence, synced: if sync { fence } else { synced }, boot, lone: false };
-    Next { counter, writes: writes(a, b, damaged), sync }
+    NextFence { counter, writes: writes(a, b, damaged), sync }
 }
 
 fn newest(a: Slot, b: Slot) -> Option<Counter> {
@@ -125,7 +125,7 @@ mod tests {
         Slot::Good(Counter { fence, synced: fence, boot, lone: false })
     }
 
-    fn decide(a: Slot, b: Slot, mentioned: u64) -> Next {
+    fn decide(a: Slot, b: Slot, mentioned: u64) -> NextFence {
         next(Evidence { slots: [a, b], mentioned, removed: false }, HERE, 1000, 0)
     }
 

@@ -1,10 +1,10 @@
 //! The folder of the lock files: the user's own, on a file system whose locks really exclude.
 
-use crate::files::ledger::{self, Ledger};
+use crate::files::ended_listener::{EndedListener, SurvivorsEnded};
+use crate::files::ledger::{self, FolderLedger};
 use crate::files::name::FileName;
-use crate::files::record::Record;
-use crate::files::selftest::{self, Failed, NoExclusion, Outcome};
-use crate::files::told::{SurvivorsEnded, Told};
+use crate::files::record::LockRecord;
+use crate::files::selftest::{self, Failed, NoExclusion, SelfTestOutcome};
 use crate::process;
 use crate::resource::FileId;
 use pinfold_kernel::private::{self, NotPrivate, Wider};
@@ -25,9 +25,9 @@ struct Inner {
     dir: OwnedFd,
     path: PathBuf,
     device: u64,
-    modes: Modes,
-    ledger: Ledger,
-    told: Told,
+    modes: FolderModes,
+    ledger: FolderLedger,
+    told: EndedListener,
     writers: Mutex<VecDeque<(FileId, Arc<OwnedFd>)>>,
 }
 
@@ -36,7 +36,7 @@ const KEPT_WRITERS: usize = 8;
 
 /// Whether the folder's mode was as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Modes {
+pub enum FolderModes {
     /// No other user could look in.
     Private,
     /// Other users could look in; now they cannot.
@@ -144,7 +144,7 @@ impl Folder {
                 why: NoExclusion::Network { name },
             });
         }
-        let ledger = Ledger::open(dir.as_fd()).map_err(failed)?;
+        let ledger = FolderLedger::open(dir.as_fd()).map_err(failed)?;
         let path = std::path::absolute(path).map_err(|_| FolderError::new(path, Errno::INVAL))?;
         let folder = Self(Arc::new(Inner {
             dir,
@@ -152,7 +152,7 @@ impl Folder {
             device: stat.st_dev,
             modes,
             ledger,
-            told: Told::default(),
+            told: EndedListener::default(),
             writers: Mutex::default(),
         }));
         let trusted = folder.try_out()?;
@@ -167,7 +167,7 @@ impl Folder {
     /// Whether the folder at a path was used since this machine started, and so by a process here. Creates nothing.
     #[must_use]
     pub fn was_used_in_this_boot(path: impl AsRef<Path>) -> bool {
-        let then = Ledger::boot_of(path.as_ref());
+        let then = FolderLedger::boot_of(path.as_ref());
         then.is_some_and(|then| process::vantage().is_ok_and(|now| now.boot == then))
     }
 
@@ -180,8 +180,8 @@ impl Folder {
         let state = ledger.state().map_err(failed)?;
         if state.stamp != Some(stamp) {
             match selftest::run(self.dir()) {
-                Ok(Outcome::Excludes) => ledger.set_stamp(stamp).map_err(failed)?,
-                Ok(Outcome::BeingTested) => {}
+                Ok(SelfTestOutcome::Excludes) => ledger.set_stamp(stamp).map_err(failed)?,
+                Ok(SelfTestOutcome::BeingTested) => {}
                 Err(Failed::No(why)) => {
                     return Err(FolderError::NoExclusion { path: self.path().to_owned(), why });
                 }
@@ -199,7 +199,7 @@ impl Folder {
 
     /// Returns whether its mode had to be tightened when it was opened.
     #[must_use]
-    pub fn modes(&self) -> Modes {
+    pub fn modes(&self) -> FolderModes {
         self.0.modes
     }
 
@@ -217,7 +217,7 @@ impl Folder {
         pinfold_kernel::proc::fdinfo::mount(&sys::read_file(Path::new(&own)).ok()?)
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
+    pub(crate) fn ledger(&self) -> &FolderLedger {
         &self.0.ledger
     }
 
@@ -228,7 +228,7 @@ impl Folder {
         self.0.told.set(Box::new(listener));
     }
 
-    pub(crate) fn tell_ended(&self, record: &Record, pids: &[u32]) {
+    pub(crate) fn tell_ended(&self, record: &LockRecord, pids: &[u32]) {
         self.0.told.tell(record, pids);
     }
 
@@ -292,7 +292,7 @@ impl Folder {
     }
 }
 
-fn own(dir: &OwnedFd, stat: &Stat, path: &Path) -> Result<Modes, FolderError> {
+fn own(dir: &OwnedFd, stat: &Stat, path: &Path) -> Result<FolderModes, FolderError> {
     let known = is_ours(dir).map_err(|errno| FolderError::new(path, errno))?;
     let wider = if known { Wider::Tighten } else { Wider::Refuse };
     let bits =
@@ -300,12 +300,12 @@ fn own(dir: &OwnedFd, stat: &Stat, path: &Path) -> Result<Modes, FolderError> {
     if !known {
         return Err(FolderError::Foreign { path: path.to_owned() });
     }
-    Ok(if bits & 0o077 == 0 { Modes::Private } else { Modes::Tightened { from: bits } })
+    Ok(if bits & 0o077 == 0 { FolderModes::Private } else { FolderModes::Tightened { from: bits } })
 }
 
 /// Whether it is a lock folder, or empty and so can become one.
 fn is_ours(dir: &OwnedFd) -> Result<bool, Errno> {
-    if Ledger::is_in(dir.as_fd()) {
+    if FolderLedger::is_in(dir.as_fd()) {
         return Ok(true);
     }
     let through = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(dir));
@@ -317,7 +317,7 @@ fn is_ours(dir: &OwnedFd) -> Result<bool, Errno> {
     let is_lock =
         |name: &std::ffi::OsString| name.to_str().is_some_and(|name| FileName::read(name).is_some());
     // Another process may have made it a lock folder since the first look.
-    Ok(names.is_empty() || names.iter().any(is_lock) || Ledger::is_in(dir.as_fd()))
+    Ok(names.is_empty() || names.iter().any(is_lock) || FolderLedger::is_in(dir.as_fd()))
 }
 
 #[cfg(test)]
@@ -351,7 +351,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("a/b/locks");
         let folder = Folder::open(&path).unwrap();
-        assert_eq!(folder.modes(), Modes::Private);
+        assert_eq!(folder.modes(), FolderModes::Private);
         assert_eq!((mode(&path), mode(&temp.path().join("a"))), (0o700, 0o700));
     }
 
@@ -361,9 +361,9 @@ mod tests {
         let path = temp.path().join("locks");
         std::fs::create_dir(&path).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(Folder::open(&path).unwrap().modes(), Modes::Tightened { from: 0o755 });
+        assert_eq!(Folder::open(&path).unwrap().modes(), FolderModes::Tightened { from: 0o755 });
         assert_eq!(mode(&path), 0o700);
-        assert_eq!(Folder::open(&path).unwrap().modes(), Modes::Private);
+        assert_eq!(Folder::open(&path).unwrap().modes(), FolderModes::Private);
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("locks");
         Folder::open(&path).unwrap();
-        let armed = crate::fault::arm(usize::MAX, crate::fault::Fault::Short, crate::fault::Reach::Once);
+        let armed = crate::fault::arm(usize::MAX, crate::fault::Fault::Short, crate::fault::FaultReach::Once);
         Folder::open(&path).unwrap();
         assert!(!armed.operations().contains(&"flock"), "{:?}", armed.operations());
     }

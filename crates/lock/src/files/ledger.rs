@@ -3,8 +3,8 @@
 //! In this crate only the sweep removes lock files, and it notes that. If any other file known to the ledger
 //! is missing, something else removed it and its holder may be alive: only then does a grant search for that holder.
 
+use crate::files::layout::checksum;
 use crate::files::name::FileName;
-use crate::files::page::checksum;
 use crate::judge::identity::BootId;
 use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -27,7 +27,7 @@ const SWEPT: u8 = 2;
 const MADE_SLOTS: u128 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Ledger(OwnedFd);
+pub(crate) struct FolderLedger(OwnedFd);
 
 /// Where and when the folder was tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct Stamp {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct LedgerState {
     pub(crate) stamp: Option<Stamp>,
     /// No holder of a removed file was alive when this ledger began.
     pub(crate) trusted: bool,
@@ -45,7 +45,7 @@ pub(crate) struct State {
 
 /// What is known about the file of a name, or of another name with the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum FileHistory {
     Never,
     /// It was made, and the sweep removed it when it was not held.
     Swept,
@@ -53,7 +53,7 @@ pub(crate) enum Made {
     Before,
 }
 
-impl Ledger {
+impl FolderLedger {
     /// Whether a folder has a ledger.
     pub(crate) fn is_in(dir: BorrowedFd<'_>) -> bool {
         sys::stat_at(dir, Path::new(NAME), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -63,7 +63,7 @@ impl Ledger {
     pub(crate) fn boot_of(folder: &Path) -> Option<BootId> {
         let file =
             sys::open(&folder.join(NAME), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK).ok()?;
-        Ledger(file).state().ok()?.stamp.map(|stamp| stamp.boot)
+        FolderLedger(file).state().ok()?.stamp.map(|stamp| stamp.boot)
     }
 
     pub(crate) fn open(dir: BorrowedFd<'_>) -> Result<Self, Errno> {
@@ -71,10 +71,13 @@ impl Ledger {
         sys::open_at(dir, Path::new(NAME), flags, Mode::RUSR | Mode::WUSR).map(Self)
     }
 
-    pub(crate) fn state(&self) -> Result<State, Errno> {
+    pub(crate) fn state(&self) -> Result<LedgerState, Errno> {
         let mut bytes = [0; TRUSTED_AT as usize + 1];
         sys::read_at(&self.0, &mut bytes, 0)?;
-        Ok(State { stamp: read_stamp(&bytes[..STAMP_LENGTH]), trusted: bytes[TRUSTED_AT as usize] == 1 })
+        Ok(LedgerState {
+            stamp: read_stamp(&bytes[..STAMP_LENGTH]),
+            trusted: bytes[TRUSTED_AT as usize] == 1,
+        })
     }
 
     pub(crate) fn set_stamp(&self, stamp: Stamp) -> Result<(), Errno> {
@@ -85,13 +88,13 @@ impl Ledger {
         sys::write_at(&self.0, &[1], TRUSTED_AT)
     }
 
-    pub(crate) fn made(&self, name: &FileName) -> Result<Made, Errno> {
+    pub(crate) fn made(&self, name: &FileName) -> Result<FileHistory, Errno> {
         let mut byte = [0];
         sys::read_at(&self.0, &mut byte, made_at(name))?;
         Ok(match byte[0] {
-            0 if self.state()?.trusted => Made::Never,
-            SWEPT if self.state()?.trusted => Made::Swept,
-            _ => Made::Before,
+            0 if self.state()?.trusted => FileHistory::Never,
+            SWEPT if self.state()?.trusted => FileHistory::Swept,
+            _ => FileHistory::Before,
         })
     }
 

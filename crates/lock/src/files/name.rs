@@ -1,6 +1,6 @@
 //! The name of a lock file, kept off the heap because an acquire handles many of them.
 
-use crate::resource::{FileId, Kind, SessionName};
+use crate::resource::{FileId, ResourceKind, SessionName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -103,12 +103,12 @@ impl FileName {
         })
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ResourceKind {
         match self.bytes[0] {
-            b'k' => Kind::Key,
-            b's' => Kind::Session,
-            b'v' => Kind::Vendor,
-            _ => Kind::Directory,
+            b'k' => ResourceKind::Key,
+            b's' => ResourceKind::Session,
+            b'v' => ResourceKind::Vendor,
+            _ => ResourceKind::Directory,
         }
     }
 

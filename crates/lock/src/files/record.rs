@@ -16,14 +16,14 @@ pub const LOCK_RUNS_VARIABLE: &str = "PINFOLD_LOCK_RUNS";
 /// The name of one run: everything that was started under one grant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Run(String);
+pub struct RunName(String);
 
 /// A text that cannot name a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run is named by 1 to 64 letters, digits, `-` or `_`")]
 pub struct NotARun;
 
-impl Run {
+impl RunName {
     /// Accepts a name that is safe in an environment variable and in a list.
     pub fn new(name: impl Into<String>) -> Result<Self, NotARun> {
         let name = name.into();
@@ -50,7 +50,7 @@ impl Run {
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for RunName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -77,7 +77,7 @@ impl Survivors {
 
 /// What is written about a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct LockRecord {
     /// The fence of this grant.
     pub fence: Fence,
     /// The resource as people write it.
@@ -100,7 +100,7 @@ pub struct Record {
     pub session: Option<String>,
     /// The run it is held for; the run's processes carry its name in their environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Run>,
+    pub run: Option<RunName>,
     /// The first process of the run, if it is not the holder itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Identity>,
@@ -139,23 +139,23 @@ const TEXT_MAX: usize = 256;
 /// Room for a record of the usual length, so that writing it does not reallocate.
 const USUAL: usize = 1000;
 
-impl Record {
+impl LockRecord {
     /// Returns the bytes to store. What does not fit is cut, the least needed first.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let bytes = self.text();
-        if bytes.len() <= crate::files::page::RECORD_MAX {
+        if bytes.len() <= crate::files::layout::RECORD_MAX {
             return bytes;
         }
         let mut small = self.clone();
         cut(small.command.to_mut(), TEXT_MAX);
         small.reason.iter_mut().for_each(|text| cut(text, TEXT_MAX));
         let bytes = small.text();
-        if bytes.len() <= crate::files::page::RECORD_MAX {
+        if bytes.len() <= crate::files::layout::RECORD_MAX {
             return bytes;
         }
         cut(&mut small.resource, TEXT_MAX);
         let bytes = small.text();
-        if bytes.len() <= crate::files::page::RECORD_MAX {
+        if bytes.len() <= crate::files::layout::RECORD_MAX {
             return bytes;
         }
         (small.above, small.above_cut) = (Vec::new(), true);
@@ -213,8 +213,8 @@ mod tests {
     use super::*;
     use crate::judge::identity::BootId;
 
-    fn record() -> Record {
-        Record {
+    fn record() -> LockRecord {
+        LockRecord {
             fence: Fence(7),
             resource: "key:k".into(),
             since_ms: 1,
@@ -223,7 +223,7 @@ mod tests {
             command: "make".into(),
             reason: Some("why".into()),
             session: None,
-            run: Run::new("r-1").ok(),
+            run: RunName::new("r-1").ok(),
             agent: None,
             cgroup: None,
             survivors: Survivors::End,
@@ -236,9 +236,9 @@ mod tests {
     fn a_directory_whose_ancestors_did_not_fit_may_lie_below_whatever_has_all_that_did() {
         let file = |inode| FileName::of_inode(crate::resource::FileId { device: 1, inode });
         let names = |inodes: &[u64]| inodes.iter().map(|inode| file(*inode).as_str().to_owned()).collect();
-        let whole = Record { resource: "/a/b".into(), above: names(&[1, 2, 3]), ..record() };
-        let deep = Record { above_cut: true, ..whole.clone() };
-        let old = Record { above: Vec::new(), ..whole.clone() };
+        let whole = LockRecord { resource: "/a/b".into(), above: names(&[1, 2, 3]), ..record() };
+        let deep = LockRecord { above_cut: true, ..whole.clone() };
+        let old = LockRecord { above: Vec::new(), ..whole.clone() };
         let rows = [
             (&whole, 2, vec![1], Below::Certainly),
             (&whole, 9, vec![1, 2, 3], Below::No),
@@ -253,20 +253,20 @@ mod tests {
             assert_eq!(record.is_below(&file(inode), &above), expected, "{record:?} {inode} {above:?}");
         }
         for other in ["key:k", "session:s", "/"] {
-            let other = Record { resource: other.into(), ..record() };
+            let other = LockRecord { resource: other.into(), ..record() };
             assert_eq!(other.is_below(&file(1), &[]), Below::No, "{other:?}");
         }
     }
 
     #[test]
     fn a_record_reads_back_what_was_written() {
-        assert_eq!(Record::from_bytes(&record().to_bytes()), Some(record()));
+        assert_eq!(LockRecord::from_bytes(&record().to_bytes()), Some(record()));
     }
 
     #[test]
     fn a_record_always_fits_its_page_and_keeps_who_holds_it() {
         let long = "ä\u{1}".repeat(5000);
-        let huge = Record {
+        let huge = LockRecord {
             command: long.clone().into(),
             reason: Some(long.clone()),
             resource: long,
@@ -274,18 +274,18 @@ mod tests {
             ..record()
         };
         let bytes = huge.to_bytes();
-        assert!(bytes.len() <= crate::files::page::RECORD_MAX);
-        let back = Record::from_bytes(&bytes).unwrap();
+        assert!(bytes.len() <= crate::files::layout::RECORD_MAX);
+        let back = LockRecord::from_bytes(&bytes).unwrap();
         assert_eq!((back.holder, back.run), (record().holder, record().run));
     }
 
     #[test]
     fn a_run_is_a_plain_word() {
         for bad in ["", "a b", "a:b", "a=b", "a\n", &"x".repeat(65)] {
-            assert_eq!(Run::new(bad), Err(NotARun), "{bad:?}");
+            assert_eq!(RunName::new(bad), Err(NotARun), "{bad:?}");
         }
         let own = record().holder;
-        assert_ne!(Run::fresh(&own), Run::fresh(&own));
-        assert!(Run::new(Run::fresh(&own).as_str()).is_ok());
+        assert_ne!(RunName::fresh(&own), RunName::fresh(&own));
+        assert!(RunName::new(RunName::fresh(&own).as_str()).is_ok());
     }
 }

@@ -38,7 +38,7 @@ pub enum NoExclusion {
 
 /// What the test found, if nothing spoke against the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum SelfTestOutcome {
     Excludes,
     /// Another process was testing at the same time, which shows exclusion but not all of it.
     BeingTested,
@@ -82,11 +82,11 @@ impl From<Errno> for Failed {
 }
 
 /// Tests the folder.
-pub(crate) fn run(folder: BorrowedFd<'_>) -> Result<Outcome, Failed> {
+pub(crate) fn run(folder: BorrowedFd<'_>) -> Result<SelfTestOutcome, Failed> {
     let first = open(folder)?;
     let second = open(folder)?;
     if try_exclusive(&first)? == Tried::Refused {
-        return Ok(Outcome::BeingTested);
+        return Ok(SelfTestOutcome::BeingTested);
     }
     if try_exclusive(&second)? == Tried::Granted {
         return Err(Failed::No(NoExclusion::TwoDescriptors));
@@ -96,10 +96,10 @@ pub(crate) fn run(folder: BorrowedFd<'_>) -> Result<Outcome, Failed> {
     }
     drop(first);
     match try_exclusive(&second)? {
-        Tried::Granted => Ok(Outcome::Excludes),
+        Tried::Granted => Ok(SelfTestOutcome::Excludes),
         // Another process may have begun to test in between, or a child of ours that is being spawned may
         // hold a copy until its exec. Neither speaks against the file system.
-        Tried::Refused => Ok(Outcome::BeingTested),
+        Tried::Refused => Ok(SelfTestOutcome::BeingTested),
     }
 }
 
@@ -167,8 +167,8 @@ mod tests {
     fn a_local_folder_excludes() {
         let temp = tempfile::tempdir().unwrap();
         let folder = sys::open(temp.path(), OFlags::RDONLY | OFlags::DIRECTORY).unwrap();
-        assert_eq!(run(folder.as_fd()), Ok(Outcome::Excludes));
-        assert_eq!(run(folder.as_fd()), Ok(Outcome::Excludes));
+        assert_eq!(run(folder.as_fd()), Ok(SelfTestOutcome::Excludes));
+        assert_eq!(run(folder.as_fd()), Ok(SelfTestOutcome::Excludes));
     }
 
     #[test]
@@ -197,6 +197,6 @@ mod tests {
         let folder = sys::open(temp.path(), OFlags::RDONLY | OFlags::DIRECTORY).unwrap();
         let other = open(folder.as_fd()).unwrap();
         sys::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert_eq!(run(folder.as_fd()), Ok(Outcome::BeingTested));
+        assert_eq!(run(folder.as_fd()), Ok(SelfTestOutcome::BeingTested));
     }
 }

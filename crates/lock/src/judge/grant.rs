@@ -4,7 +4,7 @@
 //! The payload says whether the tree was seen empty, and what of it may survive. This file decides what that
 //! means; the code that takes locks gathers the evidence and ends processes.
 
-use super::holder::Holder;
+use super::holder::HolderVerdict;
 use serde::{Deserialize, Serialize};
 
 /// What the lock's payload says about its last holder.
@@ -81,11 +81,11 @@ pub fn decide(payload: Payload, remains: Remains) -> Grant {
 
 /// Returns what the payload's own identity proves: only a living process counts as remains.
 #[must_use]
-pub fn remains_by_identity(holder: Holder) -> Remains {
+pub fn remains_by_identity(holder: HolderVerdict) -> Remains {
     match holder {
-        Holder::Alive(_) => Remains::Found(Trace::Identity),
+        HolderVerdict::Alive(_) => Remains::Found(Trace::Identity),
         // Unknown never steals, but an acquirer that has the flock does not steal: the kernel gave it.
-        Holder::Dead(_) | Holder::Unknown(_) => Remains::None,
+        HolderVerdict::Dead(_) | HolderVerdict::Unknown(_) => Remains::None,
     }
 }
 
@@ -113,10 +113,13 @@ mod tests {
     #[test]
     fn only_a_living_holder_is_a_survivor_by_identity() {
         assert_eq!(
-            remains_by_identity(Holder::Alive(AliveBecause::SameProcess)),
+            remains_by_identity(HolderVerdict::Alive(AliveBecause::SameProcess)),
             Remains::Found(Trace::Identity)
         );
-        assert_eq!(remains_by_identity(Holder::Dead(DeadBecause::NoSuchProcess)), Remains::None);
-        assert_eq!(remains_by_identity(Holder::Unknown(UnknownBecause::OtherNamespace)), Remains::None);
+        assert_eq!(remains_by_identity(HolderVerdict::Dead(DeadBecause::NoSuchProcess)), Remains::None);
+        assert_eq!(
+            remains_by_identity(HolderVerdict::Unknown(UnknownBecause::OtherNamespace)),
+            Remains::None
+        );
     }
 }

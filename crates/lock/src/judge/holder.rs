@@ -11,7 +11,7 @@ use std::fmt;
 /// What the kernel says now about the pid that an [`Identity`] names, as seen from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sighting {
+pub enum PidSighting {
     /// No process has this pid (`ESRCH`, or `/proc/PID` does not exist in a `/proc` that shows all).
     Nobody,
     /// A process has it and its start time was read.
@@ -32,7 +32,7 @@ pub enum Sighting {
 /// The verdict on the holder of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", content = "why", rename_all = "snake_case")]
-pub enum Holder {
+pub enum HolderVerdict {
     /// It is alive.
     Alive(AliveBecause),
     /// It is gone, provably.
@@ -82,67 +82,71 @@ pub enum UnknownBecause {
 /// `stored` is what the payload says, `vantage` where we look from, `sighting` what is seen at that pid.
 ///
 /// ```
-/// use pinfold_lock::judge::holder::{judge, DeadBecause, Holder, Sighting};
+/// use pinfold_lock::judge::holder::{judge, DeadBecause, HolderVerdict, PidSighting};
 /// use pinfold_lock::judge::identity::{BootId, Identity, Vantage};
 /// let here = Vantage { boot: BootId(1), pid_namespace: 7 };
 /// let stored = Identity { boot: BootId(1), pid_namespace: 7, pid: 4711, start_ticks: 100, pidfs: None };
-/// let recycled = Sighting::Somebody { start_ticks: 900, pidfs: None, ended: false };
-/// assert_eq!(judge(Some(&stored), here, recycled), Holder::Dead(DeadBecause::PidRecycled));
+/// let recycled = PidSighting::Somebody { start_ticks: 900, pidfs: None, ended: false };
+/// assert_eq!(judge(Some(&stored), here, recycled), HolderVerdict::Dead(DeadBecause::PidRecycled));
 /// ```
 #[must_use]
-pub fn judge(stored: Option<&Identity>, vantage: Vantage, sighting: Sighting) -> Holder {
-    let Some(stored) = stored else { return Holder::Unknown(UnknownBecause::NoIdentity) };
+pub fn judge(stored: Option<&Identity>, vantage: Vantage, sighting: PidSighting) -> HolderVerdict {
+    let Some(stored) = stored else { return HolderVerdict::Unknown(UnknownBecause::NoIdentity) };
     if stored.boot != vantage.boot {
-        return Holder::Dead(DeadBecause::OtherBoot);
+        return HolderVerdict::Dead(DeadBecause::OtherBoot);
     }
     if stored.pid_namespace != vantage.pid_namespace {
-        return Holder::Unknown(UnknownBecause::OtherNamespace);
+        return HolderVerdict::Unknown(UnknownBecause::OtherNamespace);
     }
     match sighting {
-        Sighting::Nobody => Holder::Dead(DeadBecause::NoSuchProcess),
-        Sighting::Closed => Holder::Alive(AliveBecause::NotOursToExamine),
-        Sighting::Unreadable => Holder::Unknown(UnknownBecause::NotReadable),
-        Sighting::Somebody { start_ticks, pidfs, ended } => compare(stored, start_ticks, pidfs, ended),
+        PidSighting::Nobody => HolderVerdict::Dead(DeadBecause::NoSuchProcess),
+        PidSighting::Closed => HolderVerdict::Alive(AliveBecause::NotOursToExamine),
+        PidSighting::Unreadable => HolderVerdict::Unknown(UnknownBecause::NotReadable),
+        PidSighting::Somebody { start_ticks, pidfs, ended } => compare(stored, start_ticks, pidfs, ended),
     }
 }
 
-fn compare(stored: &Identity, start_ticks: u64, pidfs: Option<u64>, ended: bool) -> Holder {
+fn compare(stored: &Identity, start_ticks: u64, pidfs: Option<u64>, ended: bool) -> HolderVerdict {
     // A pidfs inode is unique for the whole boot; start ticks are only as fine as the clock tick.
     let same = match (stored.pidfs, pidfs) {
         (Some(then), Some(now)) => then == now,
         (None, _) | (_, None) => stored.start_ticks == start_ticks,
     };
     match (same, ended) {
-        (false, _) => Holder::Dead(DeadBecause::PidRecycled),
-        (true, true) => Holder::Dead(DeadBecause::Ended),
-        (true, false) => Holder::Alive(AliveBecause::SameProcess),
+        (false, _) => HolderVerdict::Dead(DeadBecause::PidRecycled),
+        (true, true) => HolderVerdict::Dead(DeadBecause::Ended),
+        (true, false) => HolderVerdict::Alive(AliveBecause::SameProcess),
     }
 }
 
-impl Holder {
+impl HolderVerdict {
     /// Returns the word of the contract: `alive`, `dead` or `unknown`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Holder::Alive(_) => "alive",
-            Holder::Dead(_) => "dead",
-            Holder::Unknown(_) => "unknown",
+            HolderVerdict::Alive(_) => "alive",
+            HolderVerdict::Dead(_) => "dead",
+            HolderVerdict::Unknown(_) => "unknown",
         }
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for HolderVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Holder::Alive(AliveBecause::SameProcess) => "alive",
-            Holder::Alive(AliveBecause::NotOursToExamine) => "alive (its details may not be read)",
-            Holder::Dead(DeadBecause::OtherBoot) => "dead (the machine has restarted since)",
-            Holder::Dead(DeadBecause::NoSuchProcess) => "dead (no such process)",
-            Holder::Dead(DeadBecause::PidRecycled) => "dead (its pid belongs to another process now)",
-            Holder::Dead(DeadBecause::Ended) => "dead (ended, not yet reaped)",
-            Holder::Unknown(UnknownBecause::NoIdentity) => "unknown (the lock does not say who holds it)",
-            Holder::Unknown(UnknownBecause::OtherNamespace) => "unknown (started in another pid namespace)",
-            Holder::Unknown(UnknownBecause::NotReadable) => "unknown (the kernel could not be asked)",
+            HolderVerdict::Alive(AliveBecause::SameProcess) => "alive",
+            HolderVerdict::Alive(AliveBecause::NotOursToExamine) => "alive (its details may not be read)",
+            HolderVerdict::Dead(DeadBecause::OtherBoot) => "dead (the machine has restarted since)",
+            HolderVerdict::Dead(DeadBecause::NoSuchProcess) => "dead (no such process)",
+            HolderVerdict::Dead(DeadBecause::PidRecycled) => "dead (its pid belongs to another process now)",
+            HolderVerdict::Dead(DeadBecause::Ended) => "dead (ended, not yet reaped)",
+            HolderVerdict::Unknown(UnknownBecause::NoIdentity) => {
+                "unknown (the lock does not say who holds it)"
+            }
+            HolderVerdict::Unknown(UnknownBecause::OtherNamespace) => {
+                "unknown (started in another pid namespace)"
+            }
+            HolderVerdict::Unknown(UnknownBecause::NotReadable) => "unknown (the kernel could not be asked)",
         })
     }
 }
@@ -158,24 +162,24 @@ mod tests {
         Identity { boot: BootId(1), pid_namespace: 10, pid: 4711, start_ticks: 500, pidfs: None }
     }
 
-    fn seen(start_ticks: u64) -> Sighting {
-        Sighting::Somebody { start_ticks, pidfs: None, ended: false }
+    fn seen(start_ticks: u64) -> PidSighting {
+        PidSighting::Somebody { start_ticks, pidfs: None, ended: false }
     }
 
     #[test]
     fn the_rows_of_the_verdict_table() {
         let other_boot = Identity { boot: BootId(2), ..stored() };
         let elsewhere = Identity { pid_namespace: 11, ..stored() };
-        let rows: [(Option<Identity>, Sighting, Holder); 9] = [
-            (Some(stored()), Sighting::Nobody, Holder::Dead(DeadBecause::NoSuchProcess)),
-            (Some(stored()), seen(500), Holder::Alive(AliveBecause::SameProcess)),
-            (Some(stored()), seen(501), Holder::Dead(DeadBecause::PidRecycled)),
-            (Some(stored()), Sighting::Closed, Holder::Alive(AliveBecause::NotOursToExamine)),
-            (Some(stored()), Sighting::Unreadable, Holder::Unknown(UnknownBecause::NotReadable)),
-            (Some(other_boot), seen(500), Holder::Dead(DeadBecause::OtherBoot)),
-            (Some(elsewhere), seen(500), Holder::Unknown(UnknownBecause::OtherNamespace)),
-            (Some(elsewhere), Sighting::Nobody, Holder::Unknown(UnknownBecause::OtherNamespace)),
-            (None, seen(500), Holder::Unknown(UnknownBecause::NoIdentity)),
+        let rows: [(Option<Identity>, PidSighting, HolderVerdict); 9] = [
+            (Some(stored()), PidSighting::Nobody, HolderVerdict::Dead(DeadBecause::NoSuchProcess)),
+            (Some(stored()), seen(500), HolderVerdict::Alive(AliveBecause::SameProcess)),
+            (Some(stored()), seen(501), HolderVerdict::Dead(DeadBecause::PidRecycled)),
+            (Some(stored()), PidSighting::Closed, HolderVerdict::Alive(AliveBecause::NotOursToExamine)),
+            (Some(stored()), PidSighting::Unreadable, HolderVerdict::Unknown(UnknownBecause::NotReadable)),
+            (Some(other_boot), seen(500), HolderVerdict::Dead(DeadBecause::OtherBoot)),
+            (Some(elsewhere), seen(500), HolderVerdict::Unknown(UnknownBecause::OtherNamespace)),
+            (Some(elsewhere), PidSighting::Nobody, HolderVerdict::Unknown(UnknownBecause::OtherNamespace)),
+            (None, seen(500), HolderVerdict::Unknown(UnknownBecause::NoIdentity)),
         ];
         for (identity, sighting, expected) in rows {
             assert_eq!(judge(identity.as_ref(), HERE, sighting), expected, "{identity:?} {sighting:?}");
@@ -184,35 +188,36 @@ mod tests {
 
     #[test]
     fn a_zombie_whose_threads_have_all_ended_is_dead() {
-        let zombie = Sighting::Somebody { start_ticks: 500, pidfs: None, ended: true };
-        assert_eq!(judge(Some(&stored()), HERE, zombie), Holder::Dead(DeadBecause::Ended));
+        let zombie = PidSighting::Somebody { start_ticks: 500, pidfs: None, ended: true };
+        assert_eq!(judge(Some(&stored()), HERE, zombie), HolderVerdict::Dead(DeadBecause::Ended));
     }
 
     #[test]
     fn the_pidfs_inode_outranks_start_ticks_when_both_sides_have_one() {
         let exact = Identity { pidfs: Some(9), ..stored() };
-        let same_tick_other_process = Sighting::Somebody { start_ticks: 500, pidfs: Some(8), ended: false };
+        let same_tick_other_process =
+            PidSighting::Somebody { start_ticks: 500, pidfs: Some(8), ended: false };
         assert_eq!(
             judge(Some(&exact), HERE, same_tick_other_process),
-            Holder::Dead(DeadBecause::PidRecycled)
+            HolderVerdict::Dead(DeadBecause::PidRecycled)
         );
-        let same = Sighting::Somebody { start_ticks: 500, pidfs: Some(9), ended: false };
-        assert_eq!(judge(Some(&exact), HERE, same), Holder::Alive(AliveBecause::SameProcess));
-        assert_eq!(judge(Some(&exact), HERE, seen(500)), Holder::Alive(AliveBecause::SameProcess));
+        let same = PidSighting::Somebody { start_ticks: 500, pidfs: Some(9), ended: false };
+        assert_eq!(judge(Some(&exact), HERE, same), HolderVerdict::Alive(AliveBecause::SameProcess));
+        assert_eq!(judge(Some(&exact), HERE, seen(500)), HolderVerdict::Alive(AliveBecause::SameProcess));
     }
 
     #[test]
     fn every_verdict_has_its_own_sentence_and_a_word_of_the_contract() {
         let all = [
-            Holder::Alive(AliveBecause::SameProcess),
-            Holder::Alive(AliveBecause::NotOursToExamine),
-            Holder::Dead(DeadBecause::OtherBoot),
-            Holder::Dead(DeadBecause::NoSuchProcess),
-            Holder::Dead(DeadBecause::PidRecycled),
-            Holder::Dead(DeadBecause::Ended),
-            Holder::Unknown(UnknownBecause::NoIdentity),
-            Holder::Unknown(UnknownBecause::OtherNamespace),
-            Holder::Unknown(UnknownBecause::NotReadable),
+            HolderVerdict::Alive(AliveBecause::SameProcess),
+            HolderVerdict::Alive(AliveBecause::NotOursToExamine),
+            HolderVerdict::Dead(DeadBecause::OtherBoot),
+            HolderVerdict::Dead(DeadBecause::NoSuchProcess),
+            HolderVerdict::Dead(DeadBecause::PidRecycled),
+            HolderVerdict::Dead(DeadBecause::Ended),
+            HolderVerdict::Unknown(UnknownBecause::NoIdentity),
+            HolderVerdict::Unknown(UnknownBecause::OtherNamespace),
+            HolderVerdict::Unknown(UnknownBecause::NotReadable),
         ];
         let sentences: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(sentences.len(), all.len());

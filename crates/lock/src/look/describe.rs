@@ -1,40 +1,42 @@
 //! Describes a lock from its record and from the processes that have it.
 
 use super::ours;
-use super::scan::Open;
-use super::survivors::Left;
-use crate::files::file::{self, Head, Last};
+use super::scan::OpenFile;
+use super::survivors::Leftovers;
+use crate::files::file::{self, LastGrant, LockFileHead};
 use crate::files::folder::Folder;
 use crate::files::name::FileName;
-use crate::files::record::{self, Record};
-use crate::judge::holder::Holder;
+use crate::files::record::{self, LockRecord};
+use crate::judge::holder::HolderVerdict;
 use crate::judge::identity::Identity;
 use crate::process::{self, ProcessSeen};
-use crate::resource::{Kind, Resource};
-use crate::seen::{HolderSeen, LockSeen};
+use crate::resource::{Resource, ResourceKind};
+use crate::seen::{LockHolder, LockSeen};
 use pinfold_kernel::proc;
 use std::os::fd::OwnedFd;
 
 /// Returns what the record of a file says, checked against the processes that have it.
 pub(super) fn from_file_of(
     folder: &Folder,
-    first: &Open,
+    first: &OpenFile,
     name: &FileName,
-    holders: &[&Open],
+    holders: &[&OpenFile],
     removed: bool,
 ) -> LockSeen {
     let Some(record) = ours::record(folder, first) else { return from_processes(name, holders, removed) };
     let has_it = holders.iter().any(|open| open.pid == record.holder.pid);
     match process::verdict(Some(&record.holder)) {
         // The recorded holder is alive but has let go: the present one has not written its record yet.
-        Holder::Alive(_) if !has_it => {
+        HolderVerdict::Alive(_) if !has_it => {
             LockSeen { resource: record.resource, ..from_processes(name, holders, removed) }
         }
-        Holder::Alive(_) | Holder::Dead(_) | Holder::Unknown(_) => from_record(&record, holders, removed),
+        HolderVerdict::Alive(_) | HolderVerdict::Dead(_) | HolderVerdict::Unknown(_) => {
+            from_record(&record, holders, removed)
+        }
     }
 }
 
-pub(super) fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
+pub(super) fn from_record(record: &LockRecord, holders: &[&OpenFile], removed: bool) -> LockSeen {
     let main = main_holder(record, holders);
     let named =
         |pid: u32| main.identity.is_some_and(|identity| identity.pid == pid) || pid == record.holder.pid;
@@ -61,9 +63,9 @@ pub(super) fn from_record(record: &Record, holders: &[&Open], removed: bool) -> 
 /// Returns the agent while it lives, otherwise the recorded holder, otherwise the process that really has the descriptor.
 ///
 /// If another process held the lock for an agent and has ended, the agent has lost it, unless its run goes on.
-fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
+fn main_holder(record: &LockRecord, holders: &[&OpenFile]) -> LockHolder {
     let keeps_it = !record.is_lone() || process::may_live(&record.holder);
-    let recorded = |identity: Identity, verdict| HolderSeen {
+    let recorded = |identity: Identity, verdict| LockHolder {
         identity: Some(identity),
         host: record.host.to_string(),
         command: record.command.to_string(),
@@ -72,8 +74,8 @@ fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
     for identity in record.agent.filter(|_| keeps_it).into_iter().chain([record.holder]) {
         let verdict = process::verdict(Some(&identity));
         match verdict {
-            Holder::Alive(_) | Holder::Unknown(_) => return recorded(identity, verdict),
-            Holder::Dead(_) => {}
+            HolderVerdict::Alive(_) | HolderVerdict::Unknown(_) => return recorded(identity, verdict),
+            HolderVerdict::Dead(_) => {}
         }
     }
     match holders.first() {
@@ -82,10 +84,10 @@ fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
     }
 }
 
-fn from_pid(pid: u32) -> HolderSeen {
+fn from_pid(pid: u32) -> LockHolder {
     let identity = process::identify(pid).ok();
     let verdict = process::verdict(identity.as_ref());
-    HolderSeen { identity, host: record::host().to_owned(), command: proc::command(pid), verdict }
+    LockHolder { identity, host: record::host().to_owned(), command: proc::command(pid), verdict }
 }
 
 fn process_seen(pid: u32) -> ProcessSeen {
@@ -93,7 +95,7 @@ fn process_seen(pid: u32) -> ProcessSeen {
 }
 
 /// Describes a lock whose record is damaged: only the kernel says which processes have it.
-pub(super) fn from_processes(name: &FileName, holders: &[&Open], removed: bool) -> LockSeen {
+pub(super) fn from_processes(name: &FileName, holders: &[&OpenFile], removed: bool) -> LockSeen {
     let mut pids: Vec<u32> = holders.iter().map(|open| open.pid).collect();
     pids.dedup();
     let holder = pids.first().map(|pid| from_pid(*pid));
@@ -105,7 +107,7 @@ pub(super) fn from_processes(name: &FileName, holders: &[&Open], removed: bool) 
         reason: None,
         session: None,
         run: None,
-        holder: holder.unwrap_or_else(|| HolderSeen {
+        holder: holder.unwrap_or_else(|| LockHolder {
             identity: None,
             host: String::new(),
             command: String::new(),
@@ -116,21 +118,21 @@ pub(super) fn from_processes(name: &FileName, holders: &[&Open], removed: bool) 
     }
 }
 
-fn kind_of(resource: &str) -> Kind {
-    Resource::parse(resource.as_ref()).map_or(Kind::Directory, |resource| resource.kind())
+fn kind_of(resource: &str) -> ResourceKind {
+    Resource::parse(resource.as_ref()).map_or(ResourceKind::Directory, |resource| resource.kind())
 }
 
 /// Describes a lock when no process is seen with the file: it is in another namespace or already gone. The
 /// record is all there is.
 pub(super) fn from_file(file: &OwnedFd) -> Option<LockSeen> {
-    let head = Head::read(file).ok()?;
+    let head = LockFileHead::read(file).ok()?;
     match file::last(file, &head).ok()? {
-        Last::Unreleased(record) => Some(from_record(&record, &[], false)),
-        Last::Nothing | Last::Released => None,
+        LastGrant::Unreleased(record) => Some(from_record(&record, &[], false)),
+        LastGrant::Nothing | LastGrant::Released => None,
     }
 }
 
-pub(crate) fn left_of(record: &Record, left: &Left) -> LockSeen {
+pub(crate) fn left_of(record: &LockRecord, left: &Leftovers) -> LockSeen {
     let mut seen = from_record(record, &[], false);
     let mut pids = left.processes.iter().map(|survivor| survivor.pid);
     if let Some(first) = pids.next() {

@@ -7,17 +7,17 @@ use crate::files::facts::facts;
 use crate::files::fence;
 use crate::files::file;
 use crate::files::folder::Folder;
-use crate::files::ledger::Made;
+use crate::files::layout::SIZE;
+use crate::files::ledger::FileHistory;
 use crate::files::name::FileName;
-use crate::files::page::SIZE;
-use crate::files::record::Record;
-use crate::judge::holder::Holder;
+use crate::files::record::LockRecord;
+use crate::judge::holder::HolderVerdict;
 use crate::look::describe;
-use crate::look::scan::{self, Open};
+use crate::look::scan::{self, OpenFile};
 use crate::process;
-use crate::resource::Kind;
+use crate::resource::ResourceKind;
 use crate::seen::LockSeen;
-use crate::want::directory::Mode;
+use crate::want::directory::LockMode;
 use pinfold_kernel::proc::locks::Flocked;
 use pinfold_kernel::{proc, sys};
 use rustix::fs::OFlags;
@@ -34,12 +34,12 @@ pub(crate) fn at(folder: &Folder, file: &OwnedFd) -> Option<LockSeen> {
     let record = current(file)?;
     let id = facts(file).ok()?.id;
     let mut holders = scan::open_files_of(record.holder.pid, folder.device()).ok()?;
-    holders.retain(|open| open.file == id && open.locked == Some(Mode::Exclusive));
+    holders.retain(|open| open.file == id && open.locked == Some(LockMode::Exclusive));
     if holders.is_empty() || !process::may_live(&record.holder) {
         return None;
     }
     holders.extend(beside(folder, &record, |open| open.file == id));
-    let holders: Vec<&Open> = holders.iter().collect();
+    let holders: Vec<&OpenFile> = holders.iter().collect();
     Some(describe::from_record(&record, &holders, false))
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
         match file {
             // An empty file may have taken the place of one that was removed under its holder.
             Ok(facts) => facts.size > 0 && !flocked.contains_key(&facts.id.inode),
-            Err(Errno::NOENT) => folder.ledger().made(name).is_ok_and(|made| made != Made::Before),
+            Err(Errno::NOENT) => folder.ledger().made(name).is_ok_and(|made| made != FileHistory::Before),
             Err(_) => false,
         }
     })
@@ -136,7 +136,7 @@ fn part(
 fn stands_for_another(folder: &Folder, name: &FileName) -> Result<bool, Errno> {
     let size =
         folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file)).map(|facts| facts.size);
-    Ok(size == Ok(0) && folder.ledger().made(name)? == Made::Before)
+    Ok(size == Ok(0) && folder.ledger().made(name)? == FileHistory::Before)
 }
 
 /// The locks listed so far, each once: a directory has two files.
@@ -148,7 +148,9 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, lock: LockSeen) {
-        if lock.kind != Kind::Directory || self.directories.insert((lock.resource.clone(), lock.fence)) {
+        if lock.kind != ResourceKind::Directory
+            || self.directories.insert((lock.resource.clone(), lock.fence))
+        {
             self.locks.push(lock);
         }
     }
@@ -164,7 +166,7 @@ fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
     let id = facts(&file).ok()?.id;
     let has_it = || {
         let open = scan::open_files_of(record.holder.pid, folder.device()).unwrap_or_default();
-        open.iter().any(|open| open.file == id && open.locked == Some(Mode::Exclusive))
+        open.iter().any(|open| open.file == id && open.locked == Some(LockMode::Exclusive))
     };
     (takers.contains(&record.holder.pid) || has_it()).then_some(())?;
     let others = beside(folder, &record, |open| open.file == id);
@@ -173,13 +175,13 @@ fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
     // If both processes it names are dead, another process has the lock.
     let is_named = named.into_iter().any(|one| lock.holder.identity == Some(one));
     match lock.holder.verdict {
-        Holder::Alive(_) | Holder::Unknown(_) if is_named => Some(lock),
-        Holder::Alive(_) | Holder::Unknown(_) | Holder::Dead(_) => None,
+        HolderVerdict::Alive(_) | HolderVerdict::Unknown(_) if is_named => Some(lock),
+        HolderVerdict::Alive(_) | HolderVerdict::Unknown(_) | HolderVerdict::Dead(_) => None,
     }
 }
 
 /// Returns other processes that have the lock: a command is given it, the agent of a session is not.
-fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Vec<Open> {
+fn beside(folder: &Folder, record: &LockRecord, is_it: impl Fn(&OpenFile) -> bool) -> Vec<OpenFile> {
     if record.session.is_some() {
         return Vec::new();
     }
@@ -188,19 +190,19 @@ fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Ve
     open.filter(|open| open.locked.is_some() && is_it(open)).collect()
 }
 
-fn current(file: &OwnedFd) -> Option<Record> {
+fn current(file: &OwnedFd) -> Option<LockRecord> {
     file::current(file).ok().flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{self, Fault, Reach};
+    use crate::fault::{self, Fault, FaultReach};
     use crate::{Request, Resource};
 
     /// Returns how often files in `/proc` of other processes were read during `look`.
     fn descriptors_read(look: impl FnOnce()) -> usize {
-        let armed = fault::arm(usize::MAX, Fault::Short, Reach::Once);
+        let armed = fault::arm(usize::MAX, Fault::Short, FaultReach::Once);
         look();
         armed.operations().iter().filter(|operation| **operation == "readlink").count()
     }

@@ -4,17 +4,17 @@ use super::describe::{from_file, from_file_of, from_processes, from_record, left
 use super::glance;
 use super::ours::is_of;
 use super::runs::{exclusive_records, is_below};
-use super::scan::{self, Open};
+use super::scan::{self, OpenFile};
 use super::survivors;
 use crate::error::BusyBecause;
 use crate::files::facts::facts;
-use crate::files::file::{self, Head, Last};
+use crate::files::file::{self, LastGrant, LockFileHead};
 use crate::files::folder::Folder;
 use crate::files::name::FileName;
 use crate::files::record::Survivors;
 use crate::resource::{FileId, Resource};
 use crate::seen::LockSeen;
-use crate::want::directory::{Mode, Wanted};
+use crate::want::directory::{LockMode, WantedFile};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -34,14 +34,14 @@ impl Folder {
         let mut open = scan::open_files(self.device())?;
         open.retain(|one| is_of(self, one));
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
-        for one in open.iter().filter(|one| one.locked == Some(Mode::Exclusive) && one.name.is_lock()) {
+        for one in open.iter().filter(|one| one.locked == Some(LockMode::Exclusive) && one.name.is_lock()) {
             if !files.iter().any(|(id, _, _)| *id == one.file) {
                 files.push((one.file, one.name, one.removed));
             }
         }
         let mut seen = Vec::new();
         for (id, name, removed) in files {
-            let holders: Vec<&Open> =
+            let holders: Vec<&OpenFile> =
                 open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
             let Some(first) = holders.first() else { continue };
             let lock = from_file_of(self, first, &name, &holders, removed);
@@ -64,8 +64,8 @@ impl Folder {
     /// Returns a lock whose flock is free but whose last run is not over: the next acquirer will wait for it.
     pub(crate) fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
         let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
-        let head = Head::read(&file)?;
-        let Last::Unreleased(record) = file::left(&file, &head)? else { return Ok(None) };
+        let head = LockFileHead::read(&file)?;
+        let LastGrant::Unreleased(record) = file::left(&file, &head)? else { return Ok(None) };
         if record.survivors == Survivors::Ignore {
             return Ok(None);
         }
@@ -78,8 +78,8 @@ impl Folder {
     }
 
     /// Returns the present holder of one of the exclusive files.
-    pub(crate) fn holder_of_files(&self, wanted: &[Wanted]) -> Option<LockSeen> {
-        let exclusive = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+    pub(crate) fn holder_of_files(&self, wanted: &[WantedFile]) -> Option<LockSeen> {
+        let exclusive = wanted.iter().filter(|want| want.mode == LockMode::Exclusive);
         let names: Vec<FileName> = exclusive.map(|want| want.name).collect();
         let mut files = names.iter().filter_map(|name| self.open_existing(name, OFlags::RDONLY).ok());
         if let Some(lock) = files.find_map(|file| glance::at(self, &file)) {
@@ -91,12 +91,12 @@ impl Folder {
         self.holder_among_all(wanted)
     }
 
-    fn holder_among_all(&self, wanted: &[Wanted]) -> Option<LockSeen> {
+    fn holder_among_all(&self, wanted: &[WantedFile]) -> Option<LockSeen> {
         let open = scan::open_files(self.device()).unwrap_or_default();
-        for want in wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
-            let mut here: Vec<&Open> =
+        for want in wanted.iter().filter(|want| want.mode == LockMode::Exclusive) {
+            let mut here: Vec<&OpenFile> =
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
-            here.retain(|one| one.locked == Some(Mode::Exclusive) && is_of(self, one));
+            here.retain(|one| one.locked == Some(LockMode::Exclusive) && is_of(self, one));
             if let Some(first) = here.first() {
                 return Some(from_file_of(self, first, &want.name, &here, first.removed));
             }
@@ -134,14 +134,14 @@ pub(crate) fn behind(
     let id = facts(file).ok()?.id;
     let mut open = scan::open_files(folder.device()).unwrap_or_default();
     open.retain(|one| is_of(folder, one));
-    let here: Vec<&Open> = open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
+    let here: Vec<&OpenFile> = open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
     let Some(first) = here.first() else { return from_file(file) };
     if because == BusyBecause::Awaited {
         let mut seen = from_processes(name, &here, false);
         seen.resource = String::new();
         return Some(seen);
     }
-    if first.locked == Some(Mode::Exclusive) {
+    if first.locked == Some(LockMode::Exclusive) {
         return Some(from_file_of(folder, first, name, &here, first.removed));
     }
     let pids: Vec<u32> = here.iter().map(|one| one.pid).collect();
@@ -149,7 +149,7 @@ pub(crate) fn behind(
         exclusive_records(folder, &open, &pids).into_iter().find(|(record, _)| is_below(record, name));
     Some(match below {
         Some((record, file)) => {
-            let holders: Vec<&Open> =
+            let holders: Vec<&OpenFile> =
                 open.iter().filter(|one| one.file == file && one.locked.is_some()).collect();
             from_record(&record, &holders, false)
         }

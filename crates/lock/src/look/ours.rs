@@ -10,19 +10,19 @@
 use crate::files::facts::facts;
 use crate::files::file;
 use crate::files::folder::Folder;
-use crate::files::record::Record;
-use crate::look::scan::Open;
+use crate::files::record::LockRecord;
+use crate::look::scan::OpenFile;
 use pinfold_kernel::sys;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
 /// Whether a descriptor refers to a file of this folder, even a removed one.
-pub(crate) fn is_of(folder: &Folder, open: &Open) -> bool {
+pub(crate) fn is_of(folder: &Folder, open: &OpenFile) -> bool {
     if open.removed { was_of(folder, open) } else { folder.id_at(&open.name).is_ok_and(|id| id == open.file) }
 }
 
-fn was_of(folder: &Folder, open: &Open) -> bool {
+fn was_of(folder: &Folder, open: &OpenFile) -> bool {
     let owned = open.owner == rustix::process::geteuid().as_raw();
     if !owned || open.mount.is_none() || open.mount != folder.mount() {
         return false;
@@ -33,7 +33,7 @@ fn was_of(folder: &Folder, open: &Open) -> bool {
 }
 
 /// Reopens the file of a descriptor: through the folder while it has a name there.
-pub(crate) fn reopen(folder: &Folder, open: &Open) -> Result<OwnedFd, Errno> {
+pub(crate) fn reopen(folder: &Folder, open: &OpenFile) -> Result<OwnedFd, Errno> {
     let file = if open.removed {
         sys::open(&open.through, OFlags::RDONLY | OFlags::NONBLOCK)?
     } else {
@@ -44,7 +44,7 @@ pub(crate) fn reopen(folder: &Folder, open: &Open) -> Result<OwnedFd, Errno> {
 }
 
 /// Returns what the record of a file of this folder says.
-pub(crate) fn record(folder: &Folder, open: &Open) -> Option<Record> {
+pub(crate) fn record(folder: &Folder, open: &OpenFile) -> Option<LockRecord> {
     let file = reopen(folder, open).ok()?;
     // A holder may be writing at this moment; the next read will be whole.
     (0..3).find_map(|_| file::record(&file).ok().flatten())
@@ -72,13 +72,13 @@ mod tests {
         let there = open(false);
         assert!(is_of(&folder, &there));
         let other_file = crate::FileId { inode: there.file.inode + 1, ..there.file };
-        assert!(!is_of(&folder, &Open { file: other_file, ..there }), "the path alone");
+        assert!(!is_of(&folder, &OpenFile { file: other_file, ..there }), "the path alone");
         std::fs::remove_file(folder.file_path(&crate::FileName::of_key("k"))).unwrap();
         let gone = open(true);
         assert!(is_of(&folder, &gone));
         assert!(record(&folder, &gone).is_some());
-        assert!(!is_of(&folder, &Open { mount: gone.mount.map(|mount| mount + 1), ..gone.clone() }));
-        assert!(!is_of(&folder, &Open { mount: None, ..gone.clone() }));
-        assert!(!is_of(&folder, &Open { owner: gone.owner + 1, ..gone }));
+        assert!(!is_of(&folder, &OpenFile { mount: gone.mount.map(|mount| mount + 1), ..gone.clone() }));
+        assert!(!is_of(&folder, &OpenFile { mount: None, ..gone.clone() }));
+        assert!(!is_of(&folder, &OpenFile { owner: gone.owner + 1, ..gone }));
     }
 }

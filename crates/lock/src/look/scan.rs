@@ -3,9 +3,9 @@
 //! Nothing here takes a lock, starts a program or waits. A process that may not be examined is skipped.
 
 use crate::files::name::FileName;
-use crate::files::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, Run};
+use crate::files::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, RunName};
 use crate::resource::FileId;
-use crate::want::directory::Mode;
+use crate::want::directory::LockMode;
 use pinfold_kernel::proc::fdinfo::{self, Flock};
 use pinfold_kernel::proc::{self, environ, numbers, seen};
 use pinfold_kernel::sys;
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 
 /// One descriptor of a process on a lock file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenFile {
     pub(crate) pid: u32,
     /// The path through which the file can be opened again, even if it was removed.
     pub(crate) through: PathBuf,
     pub(crate) name: FileName,
     pub(crate) file: FileId,
-    pub(crate) locked: Option<Mode>,
+    pub(crate) locked: Option<LockMode>,
     /// The file no longer has a name.
     pub(crate) removed: bool,
     pub(crate) owner: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Open {
 }
 
 /// Returns every descriptor on a file of `device` that is named like a lock file.
-pub(crate) fn open_files(device: u64) -> Result<Vec<Open>, Errno> {
+pub(crate) fn open_files(device: u64) -> Result<Vec<OpenFile>, Errno> {
     let mut found = Vec::new();
     for pid in proc::pids()? {
         found.extend(open_files_of(pid, device)?);
@@ -39,7 +39,7 @@ pub(crate) fn open_files(device: u64) -> Result<Vec<Open>, Errno> {
 }
 
 /// Returns the descriptors of one process, including threads that have their own table.
-pub(crate) fn open_files_of(pid: u32, device: u64) -> Result<Vec<Open>, Errno> {
+pub(crate) fn open_files_of(pid: u32, device: u64) -> Result<Vec<OpenFile>, Errno> {
     let mut found = open_files_in(pid, &proc::path(pid, "fd"), &proc::path(pid, "fdinfo"), device)?;
     for thread in numbers(&proc::path(pid, "task"))? {
         if thread != pid && !fdinfo::same_table(pid, thread) {
@@ -51,7 +51,7 @@ pub(crate) fn open_files_of(pid: u32, device: u64) -> Result<Vec<Open>, Errno> {
     Ok(found)
 }
 
-fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<Open>, Errno> {
+fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<OpenFile>, Errno> {
     let mut found = Vec::new();
     for number in numbers(fd)? {
         let through = fd.join(number.to_string());
@@ -67,17 +67,17 @@ fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<
             let text = seen(sys::read_file(&fdinfo.join(number.to_string())))?;
             let (locked, mount) = text.map_or((None, None), |text| (locked(&text), fdinfo::mount(&text)));
             let (file, owner, removed) = (FileId::from(&stat), stat.st_uid, stat.st_nlink == 0);
-            found.push(Open { pid, through, name, file, locked, removed, owner, mount });
+            found.push(OpenFile { pid, through, name, file, locked, removed, owner, mount });
         }
     }
     Ok(found)
 }
 
 /// Returns the flock that a descriptor's fdinfo shows.
-pub(crate) fn locked(fdinfo: &[u8]) -> Option<Mode> {
+pub(crate) fn locked(fdinfo: &[u8]) -> Option<LockMode> {
     fdinfo::flock(fdinfo).map(|flock| match flock {
-        Flock::Exclusive => Mode::Exclusive,
-        Flock::Shared => Mode::Shared,
+        Flock::Exclusive => LockMode::Exclusive,
+        Flock::Shared => LockMode::Shared,
     })
 }
 
@@ -87,7 +87,7 @@ fn lock_name(link: &Path) -> Option<FileName> {
 }
 
 /// Returns the processes, other than the caller, whose environment names `run`.
-pub(crate) fn marked(run: &Run) -> Result<Vec<u32>, Errno> {
+pub(crate) fn marked(run: &RunName) -> Result<Vec<u32>, Errno> {
     let own = std::process::id();
     let mut found = Vec::new();
     for pid in proc::pids()? {
@@ -99,11 +99,11 @@ pub(crate) fn marked(run: &Run) -> Result<Vec<u32>, Errno> {
 }
 
 /// Whether a process carries the marker of `run`.
-pub(crate) fn is_marked(pid: u32, run: &Run) -> Result<bool, Errno> {
+pub(crate) fn is_marked(pid: u32, run: &RunName) -> Result<bool, Errno> {
     Ok(environ::read(pid)?.is_some_and(|environ| names_run(&environ, run)))
 }
 
-fn names_run(environ: &[u8], run: &Run) -> bool {
+fn names_run(environ: &[u8], run: &RunName) -> bool {
     let run = run.as_str().as_bytes();
     environ::variables(environ).any(|(name, value)| match name {
         _ if name == RUN_VARIABLE.as_bytes() => value == run,
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_marker_is_a_whole_entry_of_the_environment() {
-        let run = Run::new("r1").unwrap();
+        let run = RunName::new("r1").unwrap();
         let rows: [(&[u8], bool); 8] = [
             (b"A=1\0PINFOLD_RUN=r1\0", true),
             (b"PINFOLD_RUN=r1", true),

@@ -4,7 +4,7 @@
 //! environment. A group counts only if its name shows that it belonged to this very holder: a path that other
 //! runs had too proves nothing. Every process is held by a pidfd and then recognised again, so that it can be signalled.
 
-use crate::files::record::Record;
+use crate::files::record::LockRecord;
 use crate::judge::grant::{Remains, Trace, remains_by_identity};
 use crate::look::scan;
 use crate::process;
@@ -15,20 +15,20 @@ use std::path::Path;
 
 /// One process that provably belongs to the last run.
 #[derive(Debug)]
-pub(crate) struct Survivor {
+pub(crate) struct SurvivingProcess {
     pub(crate) pid: u32,
     pub(crate) pidfd: OwnedFd,
 }
 
 /// What is left of a run.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct Leftovers {
     pub(crate) trace: Trace,
-    pub(crate) processes: Vec<Survivor>,
+    pub(crate) processes: Vec<SurvivingProcess>,
 }
 
 /// Returns what is left of a run, if anything can be proved.
-pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
+pub(crate) fn find(record: &LockRecord) -> Result<Option<Leftovers>, Errno> {
     // A run of another boot cannot have survived; one of another namespace cannot be recognised.
     let here = process::vantage()?;
     if record.holder.boot != here.boot || record.holder.pid_namespace != here.pid_namespace {
@@ -49,21 +49,21 @@ pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
     }
     processes.extend(marked(record, agent.map(|agent| agent.pid))?);
     Ok(match (agent, processes.is_empty()) {
-        (Some(_), _) => Some(Left { trace: Trace::Identity, processes }),
-        (None, false) => Some(Left { trace: Trace::Marker, processes }),
+        (Some(_), _) => Some(Leftovers { trace: Trace::Identity, processes }),
+        (None, false) => Some(Leftovers { trace: Trace::Marker, processes }),
         (None, true) => None,
     })
 }
 
 /// Returns the group of the run, if its name shows that the holder made it. The path alone is not a proof: a
 /// group of the same name may belong to another run by now.
-pub(crate) fn own_group(record: &Record) -> Option<&Path> {
+pub(crate) fn own_group(record: &LockRecord) -> Option<&Path> {
     let group = record.cgroup.as_deref()?;
     let name = group.file_name()?.to_str()?;
     name.strip_suffix(process::word(&record.holder).as_str())?.ends_with('-').then_some(group)
 }
 
-fn marked(record: &Record, except: Option<u32>) -> Result<Vec<Survivor>, Errno> {
+fn marked(record: &LockRecord, except: Option<u32>) -> Result<Vec<SurvivingProcess>, Errno> {
     let Some(run) = &record.run else { return Ok(Vec::new()) };
     let mut processes = Vec::new();
     for pid in scan::marked(run)?.into_iter().filter(|pid| Some(*pid) != except) {
@@ -72,7 +72,7 @@ fn marked(record: &Record, except: Option<u32>) -> Result<Vec<Survivor>, Errno> 
     Ok(processes)
 }
 
-fn in_cgroup(group: &Path) -> Result<Option<Left>, Errno> {
+fn in_cgroup(group: &Path) -> Result<Option<Leftovers>, Errno> {
     if !cgroup::is_populated(group)? {
         return Ok(None);
     }
@@ -81,7 +81,7 @@ fn in_cgroup(group: &Path) -> Result<Option<Left>, Errno> {
         processes.extend(hold(pid, || Ok(members(group)?.contains(&pid)))?);
     }
     // Populated by processes that cannot be seen from here still means populated.
-    Ok(cgroup::is_populated(group)?.then_some(Left { trace: Trace::Cgroup, processes }))
+    Ok(cgroup::is_populated(group)?.then_some(Leftovers { trace: Trace::Cgroup, processes }))
 }
 
 /// Returns the members of a group that can be survivors: 0 is a process of another namespace, and the caller
@@ -93,11 +93,11 @@ fn members(group: &Path) -> Result<Vec<u32>, Errno> {
 }
 
 /// Holds a process by a pidfd and recognises it again, so that no later process can be mistaken for it.
-fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option<Survivor>, Errno> {
+fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option<SurvivingProcess>, Errno> {
     let pidfd = match sys::pidfd(pid) {
         Ok(pidfd) => pidfd,
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
     };
-    Ok((recognised()? && !pidfd::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
+    Ok((recognised()? && !pidfd::has_ended(&pidfd)?).then_some(SurvivingProcess { pid, pidfd }))
 }

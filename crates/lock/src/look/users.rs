@@ -3,20 +3,20 @@
 use crate::files::folder::Folder;
 use crate::look::scan;
 use crate::process::ProcessSeen;
-use crate::resource::Kind;
+use crate::resource::ResourceKind;
 use crate::seen::LockSeen;
-use crate::want::directory::Place;
+use crate::want::directory::OpenDirectory;
 use crate::{AcquireError, Resource};
 use pinfold_kernel::proc;
 use std::path::{Path, PathBuf};
 
 /// One user of a directory.
 #[derive(Debug, Clone, PartialEq)]
-pub enum User {
+pub enum DirectoryUser {
     /// A holder of a lock that covers it or a part of it.
     Holder {
         /// Where the locked directory lies.
-        relation: Relation,
+        relation: DirectoryRelation,
         /// The lock that is held.
         lock: Box<LockSeen>,
     },
@@ -31,7 +31,7 @@ pub enum User {
 
 /// Where another directory lies, relative to the one asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
+pub enum DirectoryRelation {
     /// It is the same directory.
     Same,
     /// It contains it.
@@ -42,41 +42,43 @@ pub enum Relation {
 
 impl Folder {
     /// Returns everything that uses a directory now, except the caller's own process.
-    pub fn users_of(&self, directory: &Path) -> Result<Vec<User>, AcquireError> {
-        let place = Place::open(directory)?;
-        let mut users: Vec<User> = self.holders_around(&place.path);
+    pub fn users_of(&self, directory: &Path) -> Result<Vec<DirectoryUser>, AcquireError> {
+        let place = OpenDirectory::open(directory)?;
+        let mut users: Vec<DirectoryUser> = self.holders_around(&place.path);
         // A bind-mounted twin has another path but the same inode.
         if let Some(lock) = self.holder_of(&Resource::Directory(place.path.clone()))?
-            && !users.iter().any(|user| matches!(user, User::Holder { lock: other, .. } if **other == lock))
+            && !users
+                .iter()
+                .any(|user| matches!(user, DirectoryUser::Holder { lock: other, .. } if **other == lock))
         {
-            users.push(User::Holder { relation: Relation::Same, lock: Box::new(lock) });
+            users.push(DirectoryUser::Holder { relation: DirectoryRelation::Same, lock: Box::new(lock) });
         }
         let own = std::process::id();
         for (pid, at) in scan::working_in(&place.path) {
             if pid != own {
                 let process = ProcessSeen { pid, command: proc::command(pid) };
-                users.push(User::Worker { process, place: at });
+                users.push(DirectoryUser::Worker { process, place: at });
             }
         }
         Ok(users)
     }
 
-    fn holders_around(&self, path: &Path) -> Vec<User> {
+    fn holders_around(&self, path: &Path) -> Vec<DirectoryUser> {
         let locks = self.locks().unwrap_or_default();
-        let directories = locks.into_iter().filter(|lock| lock.kind == Kind::Directory);
+        let directories = locks.into_iter().filter(|lock| lock.kind == ResourceKind::Directory);
         let around = directories.filter_map(|lock| {
             let relation = relation(Path::new(&lock.resource), path)?;
-            Some(User::Holder { relation, lock: Box::new(lock) })
+            Some(DirectoryUser::Holder { relation, lock: Box::new(lock) })
         });
         around.collect()
     }
 }
 
-fn relation(other: &Path, path: &Path) -> Option<Relation> {
+fn relation(other: &Path, path: &Path) -> Option<DirectoryRelation> {
     match (other.starts_with(path), path.starts_with(other)) {
-        (true, true) => Some(Relation::Same),
-        (true, false) => Some(Relation::Below),
-        (false, true) => Some(Relation::Above),
+        (true, true) => Some(DirectoryRelation::Same),
+        (true, false) => Some(DirectoryRelation::Below),
+        (false, true) => Some(DirectoryRelation::Above),
         (false, false) => None,
     }
 }
@@ -88,11 +90,11 @@ mod tests {
     #[test]
     fn relations_are_those_of_whole_path_parts() {
         let rows = [
-            ("/a/b", "/a/b", Some(Relation::Same)),
-            ("/a", "/a/b", Some(Relation::Above)),
-            ("/a/b/c", "/a/b", Some(Relation::Below)),
+            ("/a/b", "/a/b", Some(DirectoryRelation::Same)),
+            ("/a", "/a/b", Some(DirectoryRelation::Above)),
+            ("/a/b/c", "/a/b", Some(DirectoryRelation::Below)),
             ("/a/bc", "/a/b", None),
-            ("/", "/a", Some(Relation::Above)),
+            ("/", "/a", Some(DirectoryRelation::Above)),
         ];
         for (other, path, expected) in rows {
             assert_eq!(relation(Path::new(other), Path::new(path)), expected, "{other} {path}");

@@ -4,24 +4,24 @@
 //! order, and an acquirer that waits at a gate holds none: so no two can wait for each other.
 
 use crate::cancel::Cancel;
-use crate::error::{AcquireError, Busy, BusyBecause, Step};
+use crate::error::{AcquireError, Busy, BusyBecause, FileStep};
 use crate::files::facts::facts;
 use crate::files::fence::Fence;
 use crate::files::folder::Folder;
 use crate::files::name::FileName;
-use crate::files::record::{self, Record, Run};
+use crate::files::record::{self, LockRecord, RunName};
 use crate::look::describe::left_of;
 use crate::look::{lookup, runs};
-use crate::patience::{Limit, Patience, Waited};
+use crate::patience::{AcquirePatience, WaitLimit, Waited};
 use crate::process;
-use crate::resource::{Kind, Resource};
+use crate::resource::{Resource, ResourceKind};
 use crate::seen::LockSeen;
 use crate::take::grant::{self, Denied};
 use crate::take::guard::Guard;
-use crate::take::held::{self, Gates, Held, NotTaken, Refused, RefusedAt};
-use crate::take::mine;
+use crate::take::held::{self, Gates, HeldFile, NotTaken, RefusedAt, RefusedFile};
+use crate::take::holdings;
 use crate::take::wait;
-use crate::want::directory::{DirectoryError, Mode, Place};
+use crate::want::directory::{DirectoryError, LockMode, OpenDirectory};
 use crate::want::request::Request;
 use crate::want::target::Target;
 use rustix::io::Errno;
@@ -36,12 +36,12 @@ const REPLACEMENTS: usize = 16;
 impl Folder {
     /// Acquires without waiting; "busy" is reported only after 20 ms, which gives a spawning sibling time to let go.
     pub fn try_acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
-        acquire(self, resource, request, Limit::Spawning, None)
+        acquire(self, resource, request, WaitLimit::Spawning, None)
     }
 
     /// Acquires, however long it takes.
     pub fn acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
-        acquire(self, resource, request, Limit::Never, None)
+        acquire(self, resource, request, WaitLimit::Never, None)
     }
 
     /// Acquires, or reports the holder when `deadline` has passed.
@@ -51,7 +51,7 @@ impl Folder {
         request: &Request,
         deadline: Instant,
     ) -> Result<Guard, AcquireError> {
-        acquire(self, resource, request, Limit::SpawningAnd(deadline), None)
+        acquire(self, resource, request, WaitLimit::SpawningAnd(deadline), None)
     }
 
     /// Acquires until `deadline` (`None`: forever) or until cancelled.
@@ -62,7 +62,13 @@ impl Folder {
         deadline: Option<Instant>,
         cancel: &Cancel,
     ) -> Result<Guard, AcquireError> {
-        acquire(self, resource, request, deadline.map_or(Limit::Never, Limit::SpawningAnd), Some(cancel))
+        acquire(
+            self,
+            resource,
+            request,
+            deadline.map_or(WaitLimit::Never, WaitLimit::SpawningAnd),
+            Some(cancel),
+        )
     }
 }
 
@@ -70,16 +76,16 @@ fn acquire(
     folder: &Folder,
     resource: &Resource,
     request: &Request,
-    limit: Limit,
+    limit: WaitLimit,
     cancel: Option<&Cancel>,
 ) -> Result<Guard, AcquireError> {
-    let patience = Patience::new(limit, cancel);
+    let patience = AcquirePatience::new(limit, cancel);
     let mut moves = 0;
     loop {
         let target = Target::open(resource)?;
         let acquiring = Acquiring { folder, target: &target, request, patience: &patience };
         let files = acquiring.take()?;
-        match target.place.as_ref().map_or(Ok(()), Place::check) {
+        match target.place.as_ref().map_or(Ok(()), OpenDirectory::check) {
             Ok(()) => return acquiring.grant(files, target.place.as_ref()),
             // It has other names now: everything is closed and taken again.
             Err(DirectoryError::Moved { .. }) if moves < MOVES => moves += 1,
@@ -89,15 +95,15 @@ fn acquire(
 }
 
 struct Files {
-    held: Vec<Held>,
-    settled: grant::Settled,
+    held: Vec<HeldFile>,
+    settled: grant::SettledFiles,
 }
 
 struct Acquiring<'a> {
     folder: &'a Folder,
     target: &'a Target,
     request: &'a Request,
-    patience: &'a Patience<'a>,
+    patience: &'a AcquirePatience<'a>,
 }
 
 impl Acquiring<'_> {
@@ -125,7 +131,7 @@ impl Acquiring<'_> {
         Err(AcquireError::Restless { path: self.folder.file_path(name) })
     }
 
-    fn take_flocks(&self, wait: &mut Wait) -> Result<Vec<Held>, AcquireError> {
+    fn take_flocks(&self, wait: &mut Wait) -> Result<Vec<HeldFile>, AcquireError> {
         loop {
             if self.patience.is_cancelled() {
                 return Err(self.cancelled());
@@ -139,21 +145,21 @@ impl Acquiring<'_> {
         }
     }
 
-    fn wait(&self, refused: Refused, wait: &mut Wait) -> Result<(), AcquireError> {
+    fn wait(&self, refused: RefusedFile, wait: &mut Wait) -> Result<(), AcquireError> {
         if self.is_own(&refused) {
             return Err(AcquireError::AlreadyYours { resource: self.target.resource.clone() });
         }
         match (refused.at, refused.mode, self.target.kind) {
             // An acquirer that waits at a gate holds none, so gates are never waited for in a circle.
             (RefusedAt::Gate, _, _) => wait.gates.clear(),
-            (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
+            (RefusedAt::File, LockMode::Exclusive, ResourceKind::Directory) => self.close_gates(wait)?,
             (RefusedAt::File, _, _) => {}
         }
         let waited = wait::lock(&refused.file, refused.mode, self.patience);
         self.waited(waited, &refused)?;
         wait.ready = match refused.at {
             RefusedAt::Gate => None,
-            RefusedAt::File => Some(Held { name: refused.name, mode: refused.mode, lock: refused.file }),
+            RefusedAt::File => Some(HeldFile { name: refused.name, mode: refused.mode, lock: refused.file }),
         };
         Ok(())
     }
@@ -163,16 +169,20 @@ impl Acquiring<'_> {
         if !wait.gates.is_empty() {
             return Ok(());
         }
-        for want in self.target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
+        for want in self.target.wanted.iter().filter(|want| want.mode == LockMode::Exclusive) {
             let name = want.name.gate();
             let file = held::open(self.folder, &name).map_err(|not| match not {
                 NotTaken::Failed(name, step, errno) => self.failed(&name, step, errno),
                 NotTaken::NotAFile(name) => self.denied(Denied::NotAFile(name)),
                 NotTaken::Refused(_) => self.cancelled(),
             })?;
-            let refused =
-                Refused { name: want.name, mode: Mode::Exclusive, file: Arc::new(file), at: RefusedAt::Gate };
-            let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
+            let refused = RefusedFile {
+                name: want.name,
+                mode: LockMode::Exclusive,
+                file: Arc::new(file),
+                at: RefusedAt::Gate,
+            };
+            let waited = wait::lock(&refused.file, LockMode::Exclusive, self.patience);
             self.waited(waited, &refused)?;
             wait.gates.push((want.name, refused.file));
         }
@@ -180,15 +190,15 @@ impl Acquiring<'_> {
     }
 
     fn wait_for_removed(&self, name: FileName, file: Arc<std::os::fd::OwnedFd>) -> Result<(), AcquireError> {
-        let refused = Refused { name, mode: Mode::Exclusive, file, at: RefusedAt::File };
-        let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
+        let refused = RefusedFile { name, mode: LockMode::Exclusive, file, at: RefusedAt::File };
+        let waited = wait::lock(&refused.file, LockMode::Exclusive, self.patience);
         match waited {
             Ok(Waited::TimeUp) => Err(self.busy(BusyBecause::Removed, &refused)),
             other => self.waited(other, &refused),
         }
     }
 
-    fn waited(&self, waited: Result<Waited, Errno>, refused: &Refused) -> Result<(), AcquireError> {
+    fn waited(&self, waited: Result<Waited, Errno>, refused: &RefusedFile) -> Result<(), AcquireError> {
         match waited {
             Ok(Waited::Done) => Ok(()),
             Ok(Waited::Cancelled) => Err(self.cancelled()),
@@ -199,34 +209,37 @@ impl Acquiring<'_> {
                 },
                 refused,
             )),
-            Err(errno) => Err(self.failed(&refused.name, Step::Lock, errno)),
+            Err(errno) => Err(self.failed(&refused.name, FileStep::Lock, errno)),
         }
     }
 
-    fn is_own(&self, refused: &Refused) -> bool {
+    fn is_own(&self, refused: &RefusedFile) -> bool {
         if refused.at == RefusedAt::Gate {
             return false;
         }
         let run = self.request.run.as_ref();
-        if facts(&refused.file).is_ok_and(|facts| mine::holds(facts.id, run)) {
+        if facts(&refused.file).is_ok_and(|facts| holdings::holds(facts.id, run)) {
             return true;
         }
         if self.request.inside.is_empty() && run.is_none() {
             return false;
         }
-        let own = |other: &Run| self.request.inside.contains(other) || run == Some(other);
+        let own = |other: &RunName| self.request.inside.contains(other) || run == Some(other);
         // A run that shares a directory from below left no record in it; only a search through /proc finds
         // it. A run that asks for the first time, inside no other, has nothing below.
         match (self.target.kind, runs::recorded_run(&refused.file)) {
             (_, Some(recorded)) if own(&recorded) => true,
-            (Kind::Directory, _) if !self.request.inside.is_empty() => {
+            (ResourceKind::Directory, _) if !self.request.inside.is_empty() => {
                 runs::runs_on(self.folder, &refused.name, &refused.file).iter().any(own)
             }
-            (Kind::Key | Kind::Session | Kind::Vendor | Kind::Directory, _) => false,
+            (
+                ResourceKind::Key | ResourceKind::Session | ResourceKind::Vendor | ResourceKind::Directory,
+                _,
+            ) => false,
         }
     }
 
-    fn grant(&self, files: Files, place: Option<&Place>) -> Result<Guard, AcquireError> {
+    fn grant(&self, files: Files, place: Option<&OpenDirectory>) -> Result<Guard, AcquireError> {
         let own = process::own()?;
         let mut record = self.record(own, place);
         match grant::write(&files.settled.writers, &mut record, own.boot, Fence(0)) {
@@ -239,23 +252,23 @@ impl Acquiring<'_> {
                 return Err(self.denied(denied));
             }
         }
-        let entry = mine::enter(&files.settled.files, own.pid, self.request.run.as_ref());
+        let entry = holdings::enter(&files.settled.files, own.pid, self.request.run.as_ref());
         let directory = place.map(|place| place.fd.try_clone()).transpose();
         let directory = match directory {
             Ok(directory) => directory,
             Err(error) => {
                 let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
                 drop(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, None));
-                return Err(self.failed(&self.target.wanted[0].name, Step::Open, errno));
+                return Err(self.failed(&self.target.wanted[0].name, FileStep::Open, errno));
             }
         };
         Ok(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, directory))
     }
 
-    fn record(&self, own: crate::judge::identity::Identity, place: Option<&Place>) -> Record {
+    fn record(&self, own: crate::judge::identity::Identity, place: Option<&OpenDirectory>) -> LockRecord {
         let request = self.request;
-        let (above, above_cut) = place.map(Place::above).unwrap_or_default();
-        Record {
+        let (above, above_cut) = place.map(OpenDirectory::above).unwrap_or_default();
+        LockRecord {
             fence: Fence(0),
             resource: self.target.resource.clone(),
             since_ms: pinfold_kernel::clock::wall_ms(),
@@ -277,7 +290,7 @@ impl Acquiring<'_> {
         }
     }
 
-    fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
+    fn busy(&self, because: BusyBecause, refused: &RefusedFile) -> AcquireError {
         // Measured here, because finding the holder takes time, too.
         let waited = self.patience.waited();
         // The holder of a gate is waiting as well: report what both wait for instead, if it can be seen.
@@ -287,7 +300,7 @@ impl Acquiring<'_> {
             return self.busy_with(BusyBecause::Held, Some(lock), waited);
         }
         let directory =
-            self.target.wanted.iter().find(|want| want.mode == Mode::Exclusive && want.name.is_inode());
+            self.target.wanted.iter().find(|want| want.mode == LockMode::Exclusive && want.name.is_inode());
         let directory = directory.map(|want| &want.name);
         let lock = lookup::behind(self.folder, &refused.name, directory, &refused.file, because);
         self.busy_with(because, lock.map(|lock| self.named(lock, &refused.name)), waited)
@@ -311,7 +324,7 @@ impl Acquiring<'_> {
         AcquireError::Cancelled { resource: self.target.resource.clone() }
     }
 
-    fn failed(&self, name: &FileName, step: Step, source: Errno) -> AcquireError {
+    fn failed(&self, name: &FileName, step: FileStep, source: Errno) -> AcquireError {
         AcquireError::File { path: self.folder.file_path(name), step, source }
     }
 
@@ -337,7 +350,7 @@ impl Acquiring<'_> {
 
 /// What is kept from one try to the next.
 struct Wait {
-    ready: Option<Held>,
+    ready: Option<HeldFile>,
     gates: Gates,
 }
 

@@ -1,9 +1,9 @@
 //! Ends what is left of a run whose flock is free, or waits for it.
 
-use crate::files::record::{Record, Survivors};
+use crate::files::record::{LockRecord, Survivors};
 use crate::judge::grant::{Grant, Payload, Remains, Trace, decide};
-use crate::look::survivors::{Left, find, own_group};
-use crate::patience::{Limit, Patience, Waited};
+use crate::look::survivors::{Leftovers, find, own_group};
+use crate::patience::{AcquirePatience, WaitLimit, Waited};
 use pinfold_kernel::{cgroup, sys};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -16,7 +16,7 @@ pub(crate) enum Cleared {
     /// Nothing is left.
     Clear,
     /// Something is left that was not ended or could not be.
-    Persists(Left),
+    Persists(Leftovers),
     Cancelled,
 }
 
@@ -29,8 +29,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Ends or waits for what is left of the run in `record`; `told` is called with the processes before they are ended.
 pub(crate) fn clear(
-    record: &Record,
-    patience: &Patience<'_>,
+    record: &LockRecord,
+    patience: &AcquirePatience<'_>,
     told: &dyn Fn(&[u32]),
 ) -> Result<Cleared, Errno> {
     let cleared = clear_processes(record, patience, told)?;
@@ -42,11 +42,11 @@ pub(crate) fn clear(
 }
 
 fn clear_processes(
-    record: &Record,
-    patience: &Patience<'_>,
+    record: &LockRecord,
+    patience: &AcquirePatience<'_>,
     told: &dyn Fn(&[u32]),
 ) -> Result<Cleared, Errno> {
-    let ending = Patience::new(Limit::At(Instant::now() + ENDING), patience.cancel);
+    let ending = AcquirePatience::new(WaitLimit::At(Instant::now() + ENDING), patience.cancel);
     let patience = match record.survivors {
         Survivors::Ignore => return Ok(Cleared::Clear),
         Survivors::Wait => patience,
@@ -88,7 +88,7 @@ fn clear_processes(
     }
 }
 
-fn end(record: &Record, left: &Left) {
+fn end(record: &LockRecord, left: &Leftovers) {
     if let (Trace::Cgroup, Some(group)) = (left.trace, own_group(record)) {
         // Also kills what is being forked. On a kernel without it, the signals below have to do.
         cgroup::kill(group);

@@ -1,23 +1,23 @@
 //! Turns flocks into a grant: the files are in place, nothing of the last run is left, and the fence has grown.
 
-use crate::error::Step;
+use crate::error::FileStep;
 use crate::files::facts::facts;
-use crate::files::fence::{self, Fence, Next};
-use crate::files::file::{self, Head, Last};
+use crate::files::fence::{self, Fence, NextFence};
+use crate::files::file::{self, LastGrant, LockFileHead};
 use crate::files::folder::Folder;
-use crate::files::ledger::Made;
+use crate::files::ledger::FileHistory;
 use crate::files::name::FileName;
-use crate::files::record::{Below, Record, Run};
-use crate::judge::holder::Holder;
+use crate::files::record::{Below, LockRecord, RunName};
+use crate::judge::holder::HolderVerdict;
 use crate::judge::identity::BootId;
 use crate::look::removed::removed_holder;
-use crate::look::survivors::Left;
-use crate::patience::Patience;
+use crate::look::survivors::Leftovers;
+use crate::patience::AcquirePatience;
 use crate::process;
-use crate::resource::{FileId, Kind};
+use crate::resource::{FileId, ResourceKind};
 use crate::take::clear::{self, Cleared};
-use crate::take::held::Held;
-use crate::want::directory::Mode;
+use crate::take::held::HeldFile;
+use crate::want::directory::LockMode;
 use pinfold_kernel::sys;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -32,18 +32,18 @@ pub(crate) enum Denied {
     /// The file was removed under a holder that is still alive; the removed file is open here.
     Removed(FileName, Arc<OwnedFd>),
     /// Something of the last run is left.
-    Survived(Box<Record>, Left),
+    Survived(Box<LockRecord>, Leftovers),
     Cancelled,
     NotAFile(FileName),
-    Failed(FileName, Step, Errno),
+    Failed(FileName, FileStep, Errno),
 }
 
 /// One exclusively held file, ready to be written.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct GrantWriter {
     pub(crate) name: FileName,
     pub(crate) file: Arc<OwnedFd>,
-    head: Head,
+    head: LockFileHead,
     recorded: Option<Fence>,
     size: u64,
     /// An earlier file of this name was removed, and its counter with it. If the sweep did that, the counter
@@ -53,8 +53,8 @@ pub(crate) struct Writer {
 
 /// The files of a grant: the writers of the exclusive ones, and the identity of each file.
 #[derive(Debug)]
-pub(crate) struct Settled {
-    pub(crate) writers: Vec<Writer>,
+pub(crate) struct SettledFiles {
+    pub(crate) writers: Vec<GrantWriter>,
     pub(crate) files: Vec<FileId>,
 }
 
@@ -62,21 +62,21 @@ pub(crate) struct Settled {
 /// it is not its own survivor.
 pub(crate) fn settle(
     folder: &Folder,
-    held: &[Held],
-    own: Option<&Run>,
-    patience: &Patience<'_>,
-) -> Result<Settled, Denied> {
-    let shared = held.iter().filter(|one| one.mode == Mode::Shared);
+    held: &[HeldFile],
+    own: Option<&RunName>,
+    patience: &AcquirePatience<'_>,
+) -> Result<SettledFiles, Denied> {
+    let shared = held.iter().filter(|one| one.mode == LockMode::Shared);
     let above: Vec<FileName> = shared.map(|one| one.name).collect();
-    let mut settled = Settled { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
+    let mut settled = SettledFiles { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
     for one in held {
         let id = match one.mode {
-            Mode::Exclusive => {
+            LockMode::Exclusive => {
                 let (id, writer) = settle_exclusive(folder, one, own, &above, patience)?;
                 settled.writers.push(writer);
                 id
             }
-            Mode::Shared => settle_shared(folder, one, patience)?,
+            LockMode::Shared => settle_shared(folder, one, patience)?,
         };
         settled.files.push(id);
     }
@@ -85,13 +85,13 @@ pub(crate) fn settle(
 
 fn settle_exclusive(
     folder: &Folder,
-    held: &Held,
-    own: Option<&Run>,
+    held: &HeldFile,
+    own: Option<&RunName>,
     above: &[FileName],
-    patience: &Patience<'_>,
-) -> Result<(FileId, Writer), Denied> {
+    patience: &AcquirePatience<'_>,
+) -> Result<(FileId, GrantWriter), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
-    let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
+    let locked = facts(&held.lock).map_err(failed(FileStep::Examine))?;
     if !locked.regular {
         return Err(Denied::NotAFile(held.name));
     }
@@ -100,20 +100,20 @@ fn settle_exclusive(
         return Err(Denied::Replaced(held.name));
     }
     let file = writer(folder, &held.name, locked.id)?;
-    let head = Head::read(&file).map_err(failed(Step::Read))?;
+    let head = LockFileHead::read(&file).map_err(failed(FileStep::Read))?;
     let floor = match fence::current(head.slots()) {
         Some(_) => None,
         // The process that filled it may have died before it wrote the first grant: then it is as good as new.
         None if head.is_blank() => settle_new(folder, &held.name)?,
-        None => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
+        None => Some(folder.ledger().floor().map_err(failed(FileStep::Read))?),
     };
-    let last = file::left(&file, &head).map_err(failed(Step::Read))?;
+    let last = file::left(&file, &head).map_err(failed(FileStep::Read))?;
     let recorded = match &last {
-        Last::Unreleased(record) => Some(record.fence),
-        Last::Nothing | Last::Released => None,
+        LastGrant::Unreleased(record) => Some(record.fence),
+        LastGrant::Nothing | LastGrant::Released => None,
     };
     // A process that took it for a living run may have died before the handover: that run is not a survivor.
-    if let Last::Unreleased(record) = last
+    if let LastGrant::Unreleased(record) = last
         && (own.is_none() || record.run.as_ref() != own)
     {
         clear(folder, &held.name, *record, patience)?;
@@ -121,16 +121,16 @@ fn settle_exclusive(
     // Runs below name their ancestors by inode, so the directory's path file needs no second search.
     if head.below() && held.name.is_inode() {
         clear_below(folder, held, above, patience)?;
-        file::write_below(&file, false).map_err(failed(Step::Write))?;
+        file::write_below(&file, false).map_err(failed(FileStep::Write))?;
     }
-    Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, floor }))
+    Ok((locked.id, GrantWriter { name: held.name, file, head, recorded, size: locked.size, floor }))
 }
 
 /// Settles a shared file, which is an ancestor's: its exclusive holder must be gone with all its run, and a
 /// later exclusive acquirer must know that something below was locked.
-fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<FileId, Denied> {
+fn settle_shared(folder: &Folder, held: &HeldFile, patience: &AcquirePatience<'_>) -> Result<FileId, Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
-    let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
+    let locked = facts(&held.lock).map_err(failed(FileStep::Examine))?;
     if !locked.regular {
         return Err(Denied::NotAFile(held.name));
     }
@@ -140,19 +140,20 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
     if locked.size == 0 {
         settle_new(folder, &held.name)?;
     }
-    let head = Head::read(&held.lock).map_err(failed(Step::Read))?;
+    let head = LockFileHead::read(&held.lock).map_err(failed(FileStep::Read))?;
     if head.fence().is_some()
-        && let Last::Unreleased(record) = file::left(&held.lock, &head).map_err(failed(Step::Read))?
+        && let LastGrant::Unreleased(record) =
+            file::left(&held.lock, &head).map_err(failed(FileStep::Read))?
     {
         let fence = record.fence;
         clear(folder, &held.name, *record, patience)?;
         // Under a shared flock the file cannot be granted, so every writer writes the same bytes.
         let file = writer(folder, &held.name, locked.id)?;
-        file::write_mark(&file, fence).map_err(failed(Step::Write))?;
+        file::write_mark(&file, fence).map_err(failed(FileStep::Write))?;
     }
     if !head.below() {
         let file = writer(folder, &held.name, locked.id)?;
-        file::write_below(&file, true).map_err(failed(Step::Write))?;
+        file::write_below(&file, true).map_err(failed(FileStep::Write))?;
     }
     Ok(locked.id)
 }
@@ -163,7 +164,7 @@ fn writer(folder: &Folder, name: &FileName, id: FileId) -> Result<Arc<OwnedFd>, 
         return Ok(file);
     }
     let file = open_writer(folder, name)?;
-    let facts = facts(&file).map_err(|errno| Denied::Failed(*name, Step::Examine, errno))?;
+    let facts = facts(&file).map_err(|errno| Denied::Failed(*name, FileStep::Examine, errno))?;
     if facts.id != id {
         return Err(Denied::Replaced(*name));
     }
@@ -174,7 +175,7 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
     folder.open_existing(name, OFlags::RDWR).map_err(|errno| match errno {
         Errno::NOENT => Denied::Replaced(*name),
         Errno::LOOP | Errno::ISDIR => Denied::NotAFile(*name),
-        other => Denied::Failed(*name, Step::Open, other),
+        other => Denied::Failed(*name, FileStep::Open, other),
     })
 }
 
@@ -183,46 +184,53 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
 /// Returns the fence that no earlier file had exceeded when it was swept, if there was an earlier file.
 fn settle_new(folder: &Folder, name: &FileName) -> Result<Option<u64>, Denied> {
     let failed = |step| move |errno| Denied::Failed(*name, step, errno);
-    let made = folder.ledger().made(name).map_err(failed(Step::Read))?;
-    if made == Made::Before
-        && let Some(file) = removed_holder(folder, name).map_err(failed(Step::Search))?
+    let made = folder.ledger().made(name).map_err(failed(FileStep::Read))?;
+    if made == FileHistory::Before
+        && let Some(file) = removed_holder(folder, name).map_err(failed(FileStep::Search))?
     {
         return Err(Denied::Removed(*name, Arc::new(file)));
     }
     let floor = match made {
-        Made::Never => None,
-        Made::Swept | Made::Before => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
+        FileHistory::Never => None,
+        FileHistory::Swept | FileHistory::Before => {
+            Some(folder.ledger().floor().map_err(failed(FileStep::Read))?)
+        }
     };
-    folder.ledger().note_made(name).map_err(failed(Step::Write))?;
+    folder.ledger().note_made(name).map_err(failed(FileStep::Write))?;
     Ok(floor)
 }
 
-fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
+fn clear(
+    folder: &Folder,
+    name: &FileName,
+    record: LockRecord,
+    patience: &AcquirePatience<'_>,
+) -> Result<(), Denied> {
     match clear::clear(&record, patience, &|pids| folder.tell_ended(&record, pids)) {
         Ok(Cleared::Clear) => Ok(()),
         Ok(Cleared::Persists(left)) => Err(Denied::Survived(Box::new(record), left)),
         Ok(Cleared::Cancelled) => Err(Denied::Cancelled),
-        Err(errno) => Err(Denied::Failed(*name, Step::Search, errno)),
+        Err(errno) => Err(Denied::Failed(*name, FileStep::Search, errno)),
     }
 }
 
 /// Clears what was locked below since the last grant: none of those runs may be left.
 fn clear_below(
     folder: &Folder,
-    held: &Held,
+    held: &HeldFile,
     above: &[FileName],
-    patience: &Patience<'_>,
+    patience: &AcquirePatience<'_>,
 ) -> Result<(), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
-    let mut names = folder.names().map_err(failed(Step::Read))?;
+    let mut names = folder.names().map_err(failed(FileStep::Read))?;
     // The directory's own two files are judged separately.
-    names.retain(|name| *name != held.name && name.kind() == Kind::Directory);
+    names.retain(|name| *name != held.name && name.kind() == ResourceKind::Directory);
     for name in names {
-        let record = folder.unreleased(&name).map_err(failed(Step::Read))?;
-        let is_in_the_way = |record: &Record| match record.is_below(&held.name, above) {
+        let record = folder.unreleased(&name).map_err(failed(FileStep::Read))?;
+        let is_in_the_way = |record: &LockRecord| match record.is_below(&held.name, above) {
             Below::Certainly => true,
             // A living holder below would have kept us away, so this one is beside us and does not concern us.
-            Below::Perhaps => matches!(process::verdict(Some(&record.holder)), Holder::Dead(_)),
+            Below::Perhaps => matches!(process::verdict(Some(&record.holder)), HolderVerdict::Dead(_)),
             Below::No => false,
         };
         if let Some(record) = record.filter(|record| is_in_the_way(record)) {
@@ -234,13 +242,13 @@ fn clear_below(
 
 /// Writes fence and record of a grant into every exclusive file; returns the fence.
 pub(crate) fn write(
-    writers: &[Writer],
-    record: &mut Record,
+    writers: &[GrantWriter],
+    record: &mut LockRecord,
     boot: BootId,
     floor: Fence,
 ) -> Result<Fence, Denied> {
     let seconds = record.since_ms / 1000;
-    let next = |writer: &Writer| {
+    let next = |writer: &GrantWriter| {
         let evidence = writer.head.evidence(writer.recorded, writer.floor.is_some());
         fence::next(evidence, boot, seconds, floor.0.max(writer.floor.unwrap_or(0)))
     };
@@ -252,20 +260,20 @@ pub(crate) fn write(
     Ok(Fence(fence))
 }
 
-fn write_one(writer: &Writer, next: Next, record: &Record) -> Result<(), Denied> {
+fn write_one(writer: &GrantWriter, next: NextFence, record: &LockRecord) -> Result<(), Denied> {
     let failed = |step| move |errno| Denied::Failed(writer.name, step, errno);
-    file::fill(&writer.file, writer.size).map_err(failed(Step::Write))?;
-    file::write_grant(&writer.file, next, record).map_err(failed(Step::Write))?;
+    file::fill(&writer.file, writer.size).map_err(failed(FileStep::Write))?;
+    file::write_grant(&writer.file, next, record).map_err(failed(FileStep::Write))?;
     if next.sync {
-        sys::sync(&writer.file).map_err(failed(Step::Sync))?;
+        sys::sync(&writer.file).map_err(failed(FileStep::Sync))?;
     }
     Ok(())
 }
 
-impl Writer {
+impl GrantWriter {
     /// Creates a writer for a file that is already held.
     pub(crate) fn reopen(name: FileName, file: OwnedFd) -> Result<Self, Errno> {
-        let head = Head::read(&file)?;
+        let head = LockFileHead::read(&file)?;
         let recorded = file::record(&file)?.map(|record| record.fence);
         let size = facts(&file)?.size;
         Ok(Self { name, file: Arc::new(file), head, recorded, size, floor: None })
@@ -273,7 +281,7 @@ impl Writer {
 
     /// Rereads what the file says, before another fence is chosen.
     pub(crate) fn refresh(&mut self) -> Result<(), Errno> {
-        self.head = Head::read(&self.file)?;
+        self.head = LockFileHead::read(&self.file)?;
         self.recorded = file::record(&self.file)?.map(|record| record.fence);
         self.size = facts(&self.file)?.size;
         Ok(())

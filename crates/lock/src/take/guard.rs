@@ -1,15 +1,15 @@
 //! A held lock. Dropping it gives it back, whatever happens; [`Guard::release`] also reports how that went.
 
-use crate::error::Step;
+use crate::error::FileStep;
 use crate::files::fence::Fence;
 use crate::files::file;
 use crate::files::folder::Folder;
-use crate::files::record::Record;
+use crate::files::record::LockRecord;
 use crate::process;
-use crate::take::grant::{self, Denied, Writer};
-use crate::take::held::Held;
-use crate::take::mine;
-use crate::take::watch::{Change, Watch};
+use crate::take::grant::{self, Denied, GrantWriter};
+use crate::take::held::HeldFile;
+use crate::take::holdings;
+use crate::take::watch::{FileWatch, ForeignChange};
 use crate::want::request::Request;
 use pinfold_kernel::{clock, sys};
 use rustix::io::Errno;
@@ -22,26 +22,26 @@ use std::time::Duration;
 #[must_use = "the lock is given back when the guard is dropped"]
 pub struct Guard {
     pub(crate) folder: Folder,
-    pub(crate) held: Vec<Held>,
-    pub(crate) writers: Vec<Writer>,
-    pub(crate) record: Record,
-    pub(crate) given: Given,
+    pub(crate) held: Vec<HeldFile>,
+    pub(crate) writers: Vec<GrantWriter>,
+    pub(crate) record: LockRecord,
+    pub(crate) given: GivenTo,
     pub(crate) directory: Option<Arc<OwnedFd>>,
-    watched: Vec<Watch>,
-    mark: Mark,
-    entry: Option<mine::Entry>,
+    watched: Vec<FileWatch>,
+    mark: ReleaseMark,
+    entry: Option<holdings::HoldingEntry>,
 }
 
 /// Which other processes may hold the lock besides the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum GivenTo {
     ToNobody,
     ToOthers,
 }
 
 /// Whether the lock file says that this grant was given back in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum ReleaseMark {
     /// It says so, or need not: the next acquirer does not look for survivors.
     Released,
     /// It does not: the lock was given to other processes that may still hold it, or the mark could not be written.
@@ -59,21 +59,21 @@ pub struct Receipt {
     /// How long it was held, by the wall clock.
     pub held_for: Duration,
     /// What the lock file says now.
-    pub mark: Mark,
+    pub mark: ReleaseMark,
     /// Changes that other programs made to watched files.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ForeignChange>,
     /// The first error, if there was one.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<FileTrouble>,
 }
 
 /// A file operation that failed while a lock was used or given back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path} could not be {step}", path = path.display())]
-pub struct Trouble {
+pub struct FileTrouble {
     /// The file.
     pub path: std::path::PathBuf,
     /// What was being done to it.
-    pub step: Step,
+    pub step: FileStep,
     /// What the kernel said.
     #[source]
     pub source: Errno,
@@ -82,10 +82,10 @@ pub struct Trouble {
 impl Guard {
     pub(crate) fn new(
         folder: Folder,
-        held: Vec<Held>,
-        writers: Vec<Writer>,
-        record: Record,
-        entry: mine::Entry,
+        held: Vec<HeldFile>,
+        writers: Vec<GrantWriter>,
+        record: LockRecord,
+        entry: holdings::HoldingEntry,
         directory: Option<OwnedFd>,
     ) -> Self {
         Self {
@@ -93,10 +93,10 @@ impl Guard {
             held,
             writers,
             record,
-            given: Given::ToNobody,
+            given: GivenTo::ToNobody,
             directory: directory.map(Arc::new),
             watched: Vec::new(),
-            mark: Mark::Unreleased,
+            mark: ReleaseMark::Unreleased,
             entry: Some(entry),
         }
     }
@@ -115,7 +115,7 @@ impl Guard {
 
     /// Returns what the lock file says about this grant.
     #[must_use]
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &LockRecord {
         &self.record
     }
 
@@ -128,19 +128,20 @@ impl Guard {
     /// Begins another run under the same lock: a larger fence, and what `request` says about the run.
     ///
     /// After an error the lock is still held, under the old fence or the new one; [`Guard::fence`] tells which.
-    pub fn new_fence(&mut self, request: &Request) -> Result<Fence, Trouble> {
+    pub fn new_fence(&mut self, request: &Request) -> Result<Fence, FileTrouble> {
         let fence = self.record.fence;
         self.new_fence_above(fence, request)
     }
 
     /// Does the same as [`Guard::new_fence`], above a fence known from elsewhere.
-    pub fn new_fence_above(&mut self, floor: Fence, request: &Request) -> Result<Fence, Trouble> {
+    pub fn new_fence_above(&mut self, floor: Fence, request: &Request) -> Result<Fence, FileTrouble> {
         for at in 0..self.writers.len() {
             let refreshed = self.writers[at].refresh();
-            refreshed.map_err(|errno| self.trouble(&self.writers[at], Step::Read, errno))?;
+            refreshed.map_err(|errno| self.trouble(&self.writers[at], FileStep::Read, errno))?;
         }
-        let holder = process::own().map_err(|_| self.trouble(&self.writers[0], Step::Search, Errno::IO))?;
-        let mut record = Record {
+        let holder =
+            process::own().map_err(|_| self.trouble(&self.writers[0], FileStep::Search, Errno::IO))?;
+        let mut record = LockRecord {
             since_ms: clock::wall_ms(),
             holder,
             reason: request.reason.clone().or_else(|| self.record.reason.clone()),
@@ -159,7 +160,7 @@ impl Guard {
         match grant::write(&self.writers, &mut record, holder.boot, floor.max(self.record.fence)) {
             Ok(fence) => {
                 self.record = record;
-                self.mark = Mark::Unreleased;
+                self.mark = ReleaseMark::Unreleased;
                 self.entry_for_run();
                 Ok(fence)
             }
@@ -174,31 +175,31 @@ impl Guard {
         let facts = self.held.iter().filter_map(|held| crate::files::facts::facts(&held.lock).ok());
         let files: Vec<_> = facts.map(|facts| facts.id).collect();
         self.entry = None;
-        self.entry = Some(mine::enter(&files, self.record.holder.pid, self.record.run.as_ref()));
+        self.entry = Some(holdings::enter(&files, self.record.holder.pid, self.record.run.as_ref()));
     }
 
     /// Marks the grant as given back in order, so that the next acquirer need not look for survivors.
     ///
     /// Call it only after everything that was started under the lock has ended. The lock stays held.
-    pub fn mark_released(&mut self) -> Result<(), Trouble> {
+    pub fn mark_released(&mut self) -> Result<(), FileTrouble> {
         // Nothing ever asks whether a lone grant was marked.
         let asked = if self.record.is_lone() { &[] } else { &self.writers[..] };
         let mut first = None;
         for writer in asked {
             if let Err(errno) = file::write_mark(&writer.file, self.record.fence) {
-                first.get_or_insert_with(|| self.trouble(writer, Step::Write, errno));
+                first.get_or_insert_with(|| self.trouble(writer, FileStep::Write, errno));
             }
         }
         match first {
             None => {
-                self.mark = Mark::Released;
+                self.mark = ReleaseMark::Released;
                 Ok(())
             }
             Some(trouble) => Err(trouble),
         }
     }
 
-    pub(crate) fn watch(&mut self, watch: Watch) {
+    pub(crate) fn watch(&mut self, watch: FileWatch) {
         self.watched.push(watch);
     }
 
@@ -212,16 +213,16 @@ impl Guard {
 
     /// Closes the caller's copies without a mark: another process holds the lock now.
     pub fn surrender(mut self) -> Receipt {
-        self.given = Given::ToOthers;
+        self.given = GivenTo::ToOthers;
         self.finish()
     }
 
     fn finish(&mut self) -> Receipt {
         let mut trouble = None;
-        if self.given == Given::ToNobody && self.mark == Mark::Unreleased {
+        if self.given == GivenTo::ToNobody && self.mark == ReleaseMark::Unreleased {
             trouble = self.mark_released().err();
         }
-        let changes = self.watched.drain(..).filter_map(Watch::look).collect();
+        let changes = self.watched.drain(..).filter_map(FileWatch::look).collect();
         // Before the flock goes, so that nothing of this grant writes any more when the next one begins.
         self.writers.clear();
         self.entry = None;
@@ -230,7 +231,7 @@ impl Guard {
             let closed = Arc::try_unwrap(held.lock).map_or(Ok(()), sys::close);
             if let Err(errno) = closed {
                 let path = self.folder.file_path(&held.name);
-                trouble.get_or_insert(Trouble { path, step: Step::Close, source: errno });
+                trouble.get_or_insert(FileTrouble { path, step: FileStep::Close, source: errno });
             }
         }
         let held_for = Duration::from_millis(clock::wall_ms().saturating_sub(self.record.since_ms));
@@ -238,19 +239,21 @@ impl Guard {
         Receipt { resource, fence: self.record.fence, held_for, mark: self.mark, changes, trouble }
     }
 
-    fn trouble(&self, writer: &Writer, step: Step, source: Errno) -> Trouble {
-        Trouble { path: self.folder.file_path(&writer.name), step, source }
+    fn trouble(&self, writer: &GrantWriter, step: FileStep, source: Errno) -> FileTrouble {
+        FileTrouble { path: self.folder.file_path(&writer.name), step, source }
     }
 
-    fn denied_trouble(&self, denied: &Denied) -> Trouble {
+    fn denied_trouble(&self, denied: &Denied) -> FileTrouble {
         let (name, step, source) = match denied {
             Denied::Failed(name, step, errno) => (name, *step, *errno),
             Denied::Replaced(name) | Denied::Removed(name, _) | Denied::NotAFile(name) => {
-                (name, Step::Examine, Errno::STALE)
+                (name, FileStep::Examine, Errno::STALE)
             }
-            Denied::Survived(..) | Denied::Cancelled => (&self.writers[0].name, Step::Search, Errno::BUSY),
+            Denied::Survived(..) | Denied::Cancelled => {
+                (&self.writers[0].name, FileStep::Search, Errno::BUSY)
+            }
         };
-        Trouble { path: self.folder.file_path(name), step, source }
+        FileTrouble { path: self.folder.file_path(name), step, source }
     }
 }
 

@@ -3,18 +3,18 @@
 //! A process with a copy of the descriptors holds the lock. Every descriptor of this crate is close-on-exec;
 //! a copy that is not is made only inside the child that is meant to have it.
 
-use crate::error::Step;
+use crate::error::FileStep;
 use crate::files::facts::facts;
 use crate::files::folder::Folder;
 use crate::files::name::FileName;
-use crate::files::record::Record;
+use crate::files::record::LockRecord;
 use crate::look::scan;
 use crate::raw;
-use crate::take::grant::Writer;
-use crate::take::guard::{Given, Guard, Trouble};
-use crate::take::held::Held;
-use crate::take::mine;
-use crate::want::directory::Mode;
+use crate::take::grant::GrantWriter;
+use crate::take::guard::{FileTrouble, GivenTo, Guard};
+use crate::take::held::HeldFile;
+use crate::take::holdings;
+use crate::want::directory::LockMode;
 use pinfold_kernel::sys;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, FdFlags};
@@ -27,9 +27,9 @@ use std::sync::Arc;
 
 /// What the receiver of a lock has to know besides the descriptors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
-    files: Vec<(FileName, Mode)>,
-    record: Record,
+pub struct LockDescription {
+    files: Vec<(FileName, LockMode)>,
+    record: LockRecord,
     /// Whether one more descriptor follows: the locked directory.
     directory: bool,
 }
@@ -53,7 +53,7 @@ pub enum AdoptError {
     },
     /// A file operation failed.
     #[error(transparent)]
-    File(#[from] Trouble),
+    File(#[from] FileTrouble),
 }
 
 impl Guard {
@@ -65,7 +65,7 @@ impl Guard {
     /// fork, so no other child that is spawned at the same moment can inherit them. The guard has to live
     /// until the child is spawned; otherwise the spawn fails.
     pub fn hand_over(&mut self, command: &mut Command) {
-        self.given = Given::ToOthers;
+        self.given = GivenTo::ToOthers;
         let locks = self.held.iter().map(|held| &held.lock);
         raw::give(command, locks.chain(&self.directory).map(Arc::downgrade).collect());
     }
@@ -85,18 +85,18 @@ impl Guard {
 
     /// Notes that a child forked by the caller has the lock: release will not mark it as given back.
     pub fn note_given(&mut self) {
-        self.given = Given::ToOthers;
+        self.given = GivenTo::ToOthers;
     }
 
     /// Returns the description and the descriptors to send to another process, for example by `SCM_RIGHTS`.
     ///
     /// Both hold the lock until the sender calls [`Guard::surrender`] or the receiver closes its copies.
-    pub fn lend(&self) -> io::Result<(Description, Vec<BorrowedFd<'_>>)> {
+    pub fn lend(&self) -> io::Result<(LockDescription, Vec<BorrowedFd<'_>>)> {
         let files = self.held.iter().map(|held| (held.name, held.mode)).collect();
         let mut descriptors: Vec<_> = self.held.iter().map(|held| held.lock.as_fd()).collect();
         descriptors.extend(self.directory());
         let directory = self.directory.is_some();
-        Ok((Description { files, record: self.record.clone(), directory }, descriptors))
+        Ok((LockDescription { files, record: self.record.clone(), directory }, descriptors))
     }
 
     /// Makes a guard from descriptors that another process lent. Descriptors that do not really hold the lock
@@ -105,7 +105,7 @@ impl Guard {
     /// The record still names the sender; [`Guard::new_fence`] writes the new holder.
     pub fn adopt(
         folder: &Folder,
-        description: Description,
+        description: LockDescription,
         mut descriptors: Vec<OwnedFd>,
     ) -> Result<Self, AdoptError> {
         let expected = description.files.len() + usize::from(description.directory);
@@ -119,18 +119,18 @@ impl Guard {
         for ((name, mode), lock) in description.files.into_iter().zip(descriptors) {
             let trouble = |step| {
                 let path = folder.file_path(&name);
-                move |source| Trouble { path, step, source }
+                move |source| FileTrouble { path, step, source }
             };
-            rustix::io::fcntl_setfd(&lock, FdFlags::CLOEXEC).map_err(trouble(Step::Examine))?;
-            ids.push(facts(&lock).map_err(trouble(Step::Examine))?.id);
+            rustix::io::fcntl_setfd(&lock, FdFlags::CLOEXEC).map_err(trouble(FileStep::Examine))?;
+            ids.push(facts(&lock).map_err(trouble(FileStep::Examine))?.id);
             check_held(folder, &name, mode, &lock)?;
-            if mode == Mode::Exclusive {
-                let file = reopen(&lock, OFlags::RDWR).map_err(trouble(Step::Open))?;
-                writers.push(Writer::reopen(name, file).map_err(trouble(Step::Read))?);
+            if mode == LockMode::Exclusive {
+                let file = reopen(&lock, OFlags::RDWR).map_err(trouble(FileStep::Open))?;
+                writers.push(GrantWriter::reopen(name, file).map_err(trouble(FileStep::Read))?);
             }
-            held.push(Held { name, mode, lock: Arc::new(lock) });
+            held.push(HeldFile { name, mode, lock: Arc::new(lock) });
         }
-        let entry = mine::enter(&ids, std::process::id(), description.record.run.as_ref());
+        let entry = holdings::enter(&ids, std::process::id(), description.record.run.as_ref());
         let mut guard = Self::new(folder.clone(), held, writers, description.record, entry, directory);
         // The sender may still hold it, and so may a child it was given to.
         guard.note_given();
@@ -138,27 +138,27 @@ impl Guard {
     }
 
     /// Makes a guard from the descriptors that this process inherited, found by the files they are open on.
-    pub fn adopt_inherited(folder: &Folder, description: Description) -> Result<Self, AdoptError> {
+    pub fn adopt_inherited(folder: &Folder, description: LockDescription) -> Result<Self, AdoptError> {
         let mut descriptors = Vec::new();
         let found = scan::open_files_of(std::process::id(), folder.device());
         let path = folder.path().to_owned();
-        let found = found.map_err(|source| Trouble { path, step: Step::Search, source })?;
+        let found = found.map_err(|source| FileTrouble { path, step: FileStep::Search, source })?;
         for (name, mode) in &description.files {
             let path = || folder.file_path(name);
             let one = found.iter().find(|open| open.name == *name && open.locked == Some(*mode));
             let Some(one) = one else { return Err(AdoptError::NotHeld { path: path() }) };
             let copy = raw::take_inherited(&one.through);
-            let copy = copy.map_err(|source| Trouble { path: path(), step: Step::Open, source })?;
+            let copy = copy.map_err(|source| FileTrouble { path: path(), step: FileStep::Open, source })?;
             descriptors.push(copy);
         }
-        Self::adopt(folder, Description { directory: false, ..description }, descriptors)
+        Self::adopt(folder, LockDescription { directory: false, ..description }, descriptors)
     }
 }
 
 /// Checks that the flock is on this very description; reading fdinfo takes no lock.
-fn check_held(folder: &Folder, name: &FileName, mode: Mode, lock: &OwnedFd) -> Result<(), AdoptError> {
+fn check_held(folder: &Folder, name: &FileName, mode: LockMode, lock: &OwnedFd) -> Result<(), AdoptError> {
     let path = PathBuf::from(format!("/proc/self/fdinfo/{}", lock.as_raw_fd()));
-    let trouble = |source| Trouble { path: folder.file_path(name), step: Step::Examine, source };
+    let trouble = |source| FileTrouble { path: folder.file_path(name), step: FileStep::Examine, source };
     let text = sys::read_file(&path).map_err(trouble)?;
     if scan::locked(&text) == Some(mode) {
         Ok(())

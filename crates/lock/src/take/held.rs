@@ -2,7 +2,7 @@
 
 use crate::files::folder::Folder;
 use crate::files::name::FileName;
-use crate::want::directory::{Gated, Mode, Wanted};
+use crate::want::directory::{Gated, LockMode, WantedFile};
 use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 /// One lock file with its flock.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldFile {
     pub(crate) name: FileName,
-    pub(crate) mode: Mode,
+    pub(crate) mode: LockMode,
     /// The description that has the flock; closing its last copy is the only way to give it back.
     pub(crate) lock: Arc<OwnedFd>,
 }
 
 /// The file that refused, open and ready to be waited on.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedFile {
     pub(crate) name: FileName,
-    pub(crate) mode: Mode,
+    pub(crate) mode: LockMode,
     pub(crate) file: Arc<OwnedFd>,
     pub(crate) at: RefusedAt,
 }
@@ -35,9 +35,9 @@ pub(crate) enum RefusedAt {
 
 #[derive(Debug)]
 pub(crate) enum NotTaken {
-    Refused(Refused),
+    Refused(RefusedFile),
     NotAFile(FileName),
-    Failed(FileName, crate::error::Step, Errno),
+    Failed(FileName, crate::error::FileStep, Errno),
 }
 
 /// The gates that the caller itself holds.
@@ -46,10 +46,10 @@ pub(crate) type Gates = Vec<(FileName, Arc<OwnedFd>)>;
 /// Takes all files, root to leaf; on failure all are closed again. `ready` is already locked.
 pub(crate) fn take(
     folder: &Folder,
-    wanted: &[Wanted],
-    mut ready: Option<Held>,
+    wanted: &[WantedFile],
+    mut ready: Option<HeldFile>,
     gates: &Gates,
-) -> Result<Vec<Held>, NotTaken> {
+) -> Result<Vec<HeldFile>, NotTaken> {
     let mut held = Vec::with_capacity(wanted.len());
     for want in wanted {
         match ready.take_if(|ready| ready.name == want.name) {
@@ -60,20 +60,20 @@ pub(crate) fn take(
     Ok(held)
 }
 
-fn take_one(folder: &Folder, want: &Wanted, gates: &Gates) -> Result<Held, NotTaken> {
+fn take_one(folder: &Folder, want: &WantedFile, gates: &Gates) -> Result<HeldFile, NotTaken> {
     let own_gate = gates.iter().any(|(name, _)| *name == want.name);
     // Held until the file itself is taken, so that the gate cannot be closed in between.
     let _passage = if want.gated == Gated::Yes && !own_gate { pass_gate(folder, want)? } else { None };
     let lock = Arc::new(open(folder, &want.name)?);
     match sys::flock(&lock, without_waiting(want.mode)) {
-        Ok(()) => Ok(Held { name: want.name, mode: want.mode, lock }),
-        Err(Errno::WOULDBLOCK) => Err(NotTaken::Refused(Refused {
+        Ok(()) => Ok(HeldFile { name: want.name, mode: want.mode, lock }),
+        Err(Errno::WOULDBLOCK) => Err(NotTaken::Refused(RefusedFile {
             name: want.name,
             mode: want.mode,
             file: lock,
             at: RefusedAt::File,
         })),
-        Err(errno) => Err(NotTaken::Failed(want.name, crate::error::Step::Lock, errno)),
+        Err(errno) => Err(NotTaken::Failed(want.name, crate::error::FileStep::Lock, errno)),
     }
 }
 
@@ -81,40 +81,40 @@ pub(crate) fn open(folder: &Folder, name: &FileName) -> Result<OwnedFd, NotTaken
     folder.open_lock(name).map_err(|errno| match errno {
         // A symbolic link, or a directory where a file should be made.
         Errno::LOOP | Errno::ISDIR | Errno::NXIO => NotTaken::NotAFile(*name),
-        other => NotTaken::Failed(*name, crate::error::Step::Open, other),
+        other => NotTaken::Failed(*name, crate::error::FileStep::Open, other),
     })
 }
 
-fn pass_gate(folder: &Folder, want: &Wanted) -> Result<Option<OwnedFd>, NotTaken> {
+fn pass_gate(folder: &Folder, want: &WantedFile) -> Result<Option<OwnedFd>, NotTaken> {
     let name = want.name.gate();
     let failed = |step, errno| NotTaken::Failed(name, step, errno);
     // The first acquirer that waits at a gate creates it: without the file, none waits.
     let gate = match folder.open_existing(&name, OFlags::RDONLY) {
         Err(Errno::NOENT) => return Ok(None),
-        other => other.map_err(|errno| failed(crate::error::Step::Open, errno))?,
+        other => other.map_err(|errno| failed(crate::error::FileStep::Open, errno))?,
     };
     match sys::flock(&gate, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(Some(gate)),
-        Err(Errno::WOULDBLOCK) => Err(NotTaken::Refused(Refused {
+        Err(Errno::WOULDBLOCK) => Err(NotTaken::Refused(RefusedFile {
             name: want.name,
-            mode: Mode::Shared,
+            mode: LockMode::Shared,
             file: Arc::new(gate),
             at: RefusedAt::Gate,
         })),
-        Err(errno) => Err(failed(crate::error::Step::Lock, errno)),
+        Err(errno) => Err(failed(crate::error::FileStep::Lock, errno)),
     }
 }
 
-pub(crate) fn without_waiting(mode: Mode) -> FlockOperation {
+pub(crate) fn without_waiting(mode: LockMode) -> FlockOperation {
     match mode {
-        Mode::Shared => FlockOperation::NonBlockingLockShared,
-        Mode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        LockMode::Shared => FlockOperation::NonBlockingLockShared,
+        LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
     }
 }
 
-pub(crate) fn waiting(mode: Mode) -> FlockOperation {
+pub(crate) fn waiting(mode: LockMode) -> FlockOperation {
     match mode {
-        Mode::Shared => FlockOperation::LockShared,
-        Mode::Exclusive => FlockOperation::LockExclusive,
+        LockMode::Shared => FlockOperation::LockShared,
+        LockMode::Exclusive => FlockOperation::LockExclusive,
     }
 }

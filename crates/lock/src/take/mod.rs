@@ -7,6 +7,6 @@ mod grant;
 pub(crate) mod guard;
 pub(crate) mod handover;
 mod held;
-mod mine;
+mod holdings;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -3,10 +3,10 @@
 //! A wait that can end early blocks in a small thread, which is ended by a signal. If a program has taken
 //! that signal for itself, the thread is abandoned: it closes whatever it gets as soon as it gets it.
 
-use crate::patience::{Limit, Patience, Waited};
+use crate::patience::{AcquirePatience, WaitLimit, Waited};
 use crate::raw;
 use crate::take::held;
-use crate::want::directory::Mode;
+use crate::want::directory::LockMode;
 use pinfold_kernel::fault;
 use pinfold_kernel::sys;
 use rustix::fs::FlockOperation;
@@ -18,7 +18,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Waits for the flock on `file`.
-pub(crate) fn lock(file: &Arc<OwnedFd>, mode: Mode, patience: &Patience<'_>) -> Result<Waited, Errno> {
+pub(crate) fn lock(
+    file: &Arc<OwnedFd>,
+    mode: LockMode,
+    patience: &AcquirePatience<'_>,
+) -> Result<Waited, Errno> {
     if patience.is_cancelled() {
         return Ok(Waited::Cancelled);
     }
@@ -68,7 +72,7 @@ impl Waiter {
         Ok(Self { thread, stop, done })
     }
 
-    fn finish(self, patience: &Patience<'_>) -> Result<Waited, Errno> {
+    fn finish(self, patience: &AcquirePatience<'_>) -> Result<Waited, Errno> {
         let waited = patience.wait_for(&[&*self.done]);
         match waited {
             Ok(Waited::Done) => self.join(),
@@ -89,7 +93,7 @@ impl Waiter {
         if raw::interruptible() {
             for _ in 0..RESENDS {
                 raw::interrupt(&self.thread);
-                let soon = Patience::new(Limit::At(Instant::now() + RESEND), None);
+                let soon = AcquirePatience::new(WaitLimit::At(Instant::now() + RESEND), None);
                 if soon.wait_for(&[&*self.done]) == Ok(Waited::Done) {
                     return self.join();
                 }

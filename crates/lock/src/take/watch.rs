@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where our last append ended; shared with the guard that watches the file.
-pub(crate) type Expected = Arc<Mutex<Option<End>>>;
+pub(crate) type Expected = Arc<Mutex<Option<AppendEnd>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct AppendEnd {
     pub(crate) id: FileId,
     pub(crate) size: u64,
 }
 
 /// What another program did to a watched file. It is reported but stops nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Change {
+pub enum ForeignChange {
     /// Bytes were added that are not records.
     #[error("somebody else added {bytes} bytes to {}", path.display())]
     Grown {
@@ -65,29 +65,29 @@ pub enum Change {
 }
 
 /// Returns what is at the path instead of the file.
-pub(crate) fn look(path: &Path, id: FileId) -> Option<Change> {
+pub(crate) fn look(path: &Path, id: FileId) -> Option<ForeignChange> {
     let path = path.to_owned();
     match sys::stat_at(CWD, &path, AtFlags::empty()) {
         Ok(stat) if FileId::from(&stat) == id => None,
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
-            Some(Change::NotAFile { path })
+            Some(ForeignChange::NotAFile { path })
         }
-        Ok(_) => Some(Change::Replaced { path }),
-        Err(Errno::NOENT) => Some(Change::Removed { path }),
-        Err(source) => Some(Change::Unreadable { path, source }),
+        Ok(_) => Some(ForeignChange::Replaced { path }),
+        Err(Errno::NOENT) => Some(ForeignChange::Removed { path }),
+        Err(source) => Some(ForeignChange::Unreadable { path, source }),
     }
 }
 
 /// A file that a guard checks once more when it is released.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct FileWatch {
     pub(crate) path: PathBuf,
     pub(crate) expected: Expected,
 }
 
-impl Watch {
+impl FileWatch {
     /// Returns what another program did to the file since our last append. Never fails: an error is an answer, too.
-    pub(crate) fn look(self) -> Option<Change> {
+    pub(crate) fn look(self) -> Option<ForeignChange> {
         let expected = (*self.expected.lock().unwrap_or_else(PoisonError::into_inner))?;
         if let Some(change) = look(&self.path, expected.id) {
             return Some(change);
@@ -95,11 +95,11 @@ impl Watch {
         let path = self.path;
         let size = match sys::stat_at(CWD, &path, AtFlags::empty()) {
             Ok(stat) => u64::try_from(stat.st_size).unwrap_or(0),
-            Err(source) => return Some(Change::Unreadable { path, source }),
+            Err(source) => return Some(ForeignChange::Unreadable { path, source }),
         };
         if size < expected.size {
-            return Some(Change::Shrunk { path, bytes: expected.size - size });
+            return Some(ForeignChange::Shrunk { path, bytes: expected.size - size });
         }
-        (size > expected.size).then(|| Change::Grown { path, bytes: size - expected.size })
+        (size > expected.size).then(|| ForeignChange::Grown { path, bytes: size - expected.size })
     }
 }

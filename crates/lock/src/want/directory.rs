@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 
 /// How much of a record the names of ancestors may fill, including quotes and commas: half of it, which
 /// leaves room for everything else.
-const ABOVE_MAX: usize = crate::files::page::RECORD_MAX / 2;
+const ABOVE_MAX: usize = crate::files::layout::RECORD_MAX / 2;
 const QUOTES: usize = "\"\",".len();
 
 /// How a lock file is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum LockMode {
     /// Together with other shared holders.
     Shared,
     /// By one holder alone.
@@ -31,9 +31,9 @@ pub enum Mode {
 
 /// One lock file and how it is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedFile {
     pub(crate) name: FileName,
-    pub(crate) mode: Mode,
+    pub(crate) mode: LockMode,
     pub(crate) gated: Gated,
 }
 
@@ -96,7 +96,7 @@ impl DirectoryError {
 
 /// An open directory with its names.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct OpenDirectory {
     pub(crate) fd: OwnedFd,
     /// The visible path, without symbolic links.
     pub(crate) path: PathBuf,
@@ -105,7 +105,7 @@ pub(crate) struct Place {
     inside: Vec<FileId>,
 }
 
-impl Place {
+impl OpenDirectory {
     /// Opens a directory and finds its names.
     pub(crate) fn open(path: &Path) -> Result<Self, DirectoryError> {
         let failed = |errno| DirectoryError::new(path, errno);
@@ -130,17 +130,18 @@ impl Place {
     }
 
     /// Returns the lock files, root to leaf.
-    pub(crate) fn wanted(&self) -> Vec<Wanted> {
-        let mut wanted: Vec<Wanted> = Vec::with_capacity(2 * self.ancestors.len() + self.inside.len() + 2);
+    pub(crate) fn wanted(&self) -> Vec<WantedFile> {
+        let mut wanted: Vec<WantedFile> =
+            Vec::with_capacity(2 * self.ancestors.len() + self.inside.len() + 2);
         for (path, id) in &self.ancestors {
-            add(&mut wanted, FileName::of_path(path), Mode::Shared);
-            add(&mut wanted, FileName::of_inode(*id), Mode::Shared);
+            add(&mut wanted, FileName::of_path(path), LockMode::Shared);
+            add(&mut wanted, FileName::of_inode(*id), LockMode::Shared);
         }
         for id in &self.inside {
-            add(&mut wanted, FileName::of_inode(*id), Mode::Shared);
+            add(&mut wanted, FileName::of_inode(*id), LockMode::Shared);
         }
-        add(&mut wanted, FileName::of_path(&self.path), Mode::Exclusive);
-        add(&mut wanted, FileName::of_inode(self.id), Mode::Exclusive);
+        add(&mut wanted, FileName::of_path(&self.path), LockMode::Exclusive);
+        add(&mut wanted, FileName::of_inode(self.id), LockMode::Exclusive);
         wanted
     }
 
@@ -184,12 +185,12 @@ impl Place {
     }
 }
 
-fn add(wanted: &mut Vec<Wanted>, name: FileName, mode: Mode) {
+fn add(wanted: &mut Vec<WantedFile>, name: FileName, mode: LockMode) {
     // A bind mount inside itself makes a directory its own ancestor: exclusive wins.
     match wanted.iter_mut().find(|other| other.name == name) {
-        Some(other) if mode == Mode::Exclusive => other.mode = mode,
+        Some(other) if mode == LockMode::Exclusive => other.mode = mode,
         Some(_) => {}
-        None => wanted.push(Wanted { name, mode, gated: Gated::Yes }),
+        None => wanted.push(WantedFile { name, mode, gated: Gated::Yes }),
     }
 }
 
@@ -291,11 +292,11 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let deep = temp.path().join("a/b");
         std::fs::create_dir_all(&deep).unwrap();
-        let place = Place::open(&deep).unwrap();
+        let place = OpenDirectory::open(&deep).unwrap();
         let wanted = place.wanted();
         let (leaf, above) = wanted.split_at(wanted.len() - 2);
-        assert_eq!(above.iter().map(|w| w.mode).collect::<Vec<_>>(), [Mode::Exclusive; 2]);
-        assert!(leaf.iter().all(|w| w.mode == Mode::Shared));
+        assert_eq!(above.iter().map(|w| w.mode).collect::<Vec<_>>(), [LockMode::Exclusive; 2]);
+        assert!(leaf.iter().all(|w| w.mode == LockMode::Shared));
         assert_eq!(leaf[0].name, FileName::of_path(Path::new("/")));
     }
 
@@ -305,9 +306,13 @@ mod tests {
         let x = temp.path().join("x");
         std::fs::create_dir(&x).unwrap();
         std::os::unix::fs::symlink(&x, temp.path().join("link")).unwrap();
-        let expected = Place::open(&x).unwrap().wanted();
+        let expected = OpenDirectory::open(&x).unwrap().wanted();
         for spelling in ["link", "x/", "x/../x", "./x", "link/../x/."] {
-            assert_eq!(Place::open(&temp.path().join(spelling)).unwrap().wanted(), expected, "{spelling}");
+            assert_eq!(
+                OpenDirectory::open(&temp.path().join(spelling)).unwrap().wanted(),
+                expected,
+                "{spelling}"
+            );
         }
     }
 
@@ -317,8 +322,8 @@ mod tests {
         let file = temp.path().join("file");
         std::fs::write(&file, "").unwrap();
         let missing = temp.path().join("missing");
-        assert_eq!(Place::open(&missing).unwrap_err(), DirectoryError::Missing { path: missing });
-        assert_eq!(Place::open(&file).unwrap_err(), DirectoryError::NotADirectory { path: file });
+        assert_eq!(OpenDirectory::open(&missing).unwrap_err(), DirectoryError::Missing { path: missing });
+        assert_eq!(OpenDirectory::open(&file).unwrap_err(), DirectoryError::NotADirectory { path: file });
     }
 
     #[test]
@@ -326,7 +331,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let x = temp.path().join("x");
         std::fs::create_dir(&x).unwrap();
-        let place = Place::open(&x).unwrap();
+        let place = OpenDirectory::open(&x).unwrap();
         assert_eq!(place.check(), Ok(()));
         std::fs::rename(&x, temp.path().join("y")).unwrap();
         assert!(place.check().is_err());
@@ -339,7 +344,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let odd = temp.path().join("x (deleted)");
         std::fs::create_dir(&odd).unwrap();
-        assert_eq!(Place::open(&odd).unwrap().check(), Ok(()));
+        assert_eq!(OpenDirectory::open(&odd).unwrap().check(), Ok(()));
     }
 
     #[test]

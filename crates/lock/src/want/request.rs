@@ -1,6 +1,6 @@
 //! What an acquirer says about itself.
 
-use crate::files::record::{Run, Survivors};
+use crate::files::record::{RunName, Survivors};
 use crate::judge::identity::Identity;
 use std::path::PathBuf;
 
@@ -21,9 +21,9 @@ pub struct Request {
     pub command: String,
     /// The holder, if it is more than the calling process: a run. A second acquire by the same run fails at
     /// once; its processes carry its name in [`crate::RUN_VARIABLE`].
-    pub run: Option<Run>,
+    pub run: Option<RunName>,
     /// Runs inside which the caller itself was started; asking for something that one of them holds fails at once.
-    pub inside: Vec<Run>,
+    pub inside: Vec<RunName>,
     /// The first process of the run, if it is not the caller.
     pub agent: Option<Identity>,
     /// The control group that contains only the run's processes. It proves survivors only if its name ends in

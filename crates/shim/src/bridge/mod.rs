@@ -88,7 +88,7 @@ fn span(agent: &OsString, socket: &Path) -> io::Result<()> {
     let agent = agent.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
     let agent = agent.ok_or(Errno::INVAL)?;
     // A stop is meant for the agent: the bridge stays to pass on the agent's reaction.
-    let _kept = signals::Signals::take(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
+    let _kept = signals::SignalFd::take(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
     _ = rustix::thread::set_name(&CString::new(NAME)?);
     let connection = connect(agent, socket)?;
     let (receiver, sender) = web_socket::open(connection)?;

@@ -268,7 +268,7 @@ mod tests {
     use crate::protocol::exited::StartFailure;
     use crate::protocol::say::SayNumber;
     use crate::protocol::tape::{SaidUpTo, TapeEnd};
-    use pinfold_core::exit::{Ended, Exit, Said};
+    use pinfold_core::exit::{Ended, Exit, ExitNotice};
     use pinfold_core::inbox::Read;
     use pinfold_core::time::Wall;
     use std::time::Duration;
@@ -278,7 +278,7 @@ mod tests {
             run: RunNumber(run),
             ended: Ended {
                 exit: Exit::Signal(-9),
-                said: Some(Said::Limited),
+                said: Some(ExitNotice::Limited),
                 recognised: None,
                 oom_killed: true,
                 forced: true,

@@ -7,7 +7,7 @@ use crate::crash;
 use crate::protocol::keep::LentLock;
 use crate::protocol::report::Report;
 use pinfold_core::ids::RunNumber;
-use pinfold_lock::{Folder, Guard, Record, Request};
+use pinfold_lock::{Folder, Guard, LockRecord, Request};
 use std::os::fd::OwnedFd;
 
 impl Shim {
@@ -51,7 +51,7 @@ impl Shim {
 }
 
 /// Returns what the session's own lock says of the run.
-fn request(record: &Record) -> Request {
+fn request(record: &LockRecord) -> Request {
     Request {
         reason: record.reason.clone(),
         session: record.session.clone(),

@@ -4,7 +4,7 @@ use super::run::Run;
 use super::sender::{self, SenderStanding};
 use crate::protocol::notice::Notice;
 use crate::protocol::report::Report;
-use pinfold_core::exit::Said;
+use pinfold_core::exit::ExitNotice;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -43,7 +43,7 @@ struct Words {
     ready: bool,
     stopping: bool,
     status: Option<String>,
-    said: Option<Said>,
+    said: Option<ExitNotice>,
 }
 
 /// Which of its words the daemon has not heard.
@@ -83,7 +83,7 @@ impl Notify {
     }
 
     /// Returns what the agent said about its exit.
-    pub(super) fn said(&self) -> Option<Said> {
+    pub(super) fn said(&self) -> Option<ExitNotice> {
         self.words.said
     }
 
@@ -179,10 +179,10 @@ impl Notify {
 
     fn exit(&mut self, word: &str) {
         let said = match word {
-            "drained" => Said::Drained,
-            "contended" => Said::Contended,
-            "hopeless" => Said::Hopeless,
-            "limited" => Said::Limited,
+            "drained" => ExitNotice::Drained,
+            "contended" => ExitNotice::Contended,
+            "hopeless" => ExitNotice::Hopeless,
+            "limited" => ExitNotice::Limited,
             _ => return,
         };
         (self.words.said, self.untold.said) = (Some(said), true);

@@ -14,7 +14,7 @@ use crate::protocol::keep::{Keep, Listens, Streams};
 use crate::protocol::report::Report;
 use crate::protocol::start::LogLimits;
 use pinfold_kernel::own;
-use pinfold_kernel::signals::{self, Signals};
+use pinfold_kernel::signals::{self, SignalFd};
 use pinfold_kernel::socket;
 use pinfold_lock::{AdoptError, Folder, FolderError, Guard};
 use rustix::fs::{Mode, OFlags};
@@ -58,7 +58,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, ShimOpenError> {
     let guards = adopt(&keep, &mut descriptors)?;
     let streams = given_streams(&keep, descriptors)?;
     crash::point("keep.adopted");
-    let signals = Signals::take(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
+    let signals = SignalFd::take(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
     let records = Records::open(&keep.records)?;
     let log = Log::open(&keep.log, LogLimits::default());
     rustix::io::ioctl_fionbio(&first, true)?;

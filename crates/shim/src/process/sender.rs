@@ -9,7 +9,7 @@ use super::run::Run;
 use super::tree;
 use pinfold_kernel::pidfd;
 use pinfold_kernel::proc::tree::is_below;
-use pinfold_kernel::sender::Sender;
+use pinfold_kernel::sender::DatagramSender;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// What a sender is.
@@ -23,7 +23,7 @@ pub(super) enum SenderStanding {
 }
 
 /// Judges a sender; `run` is the current one.
-pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> SenderStanding {
+pub(super) fn judge(sender: &DatagramSender, run: Option<&Run>) -> SenderStanding {
     let Some(pid) = sender.pid.filter(|_| sender.user == rustix::process::geteuid().as_raw()) else {
         return SenderStanding::Stranger;
     };

@@ -23,7 +23,7 @@ use crate::protocol::welcome::{Keeping, Welcome};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::clock;
-use pinfold_kernel::signals::Signals;
+use pinfold_kernel::signals::SignalFd;
 use pinfold_lock::Guard;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
@@ -71,7 +71,7 @@ pub(super) struct Shim {
     pub(super) phase: Phase,
     /// A child that waits for the order to start.
     pub(super) spare: Option<Spare>,
-    pub(super) signals: Signals,
+    pub(super) signals: SignalFd,
     /// Whether it leaves when its run has ended.
     pub(super) last: bool,
     pub(super) settle: Option<Instant>,

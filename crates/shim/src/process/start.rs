@@ -14,7 +14,7 @@ use crate::protocol::start::{Directory, Start};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
-use pinfold_lock::{Request, Run as RunName, Survivors};
+use pinfold_lock::{Request, RunName, Survivors};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use super::child::Child;
 use super::tree::{self, Met};
 use super::{raw, reaping};
 use pinfold_core::exit::Exit;
-use pinfold_kernel::signals::Signals;
+use pinfold_kernel::signals::SignalFd;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -47,7 +47,7 @@ fn attend(child: &mut Child<'_>, says: &OwnedFd) -> Result<(), Errno> {
     // A copy of a connection would hide from its other end that the shim closed it.
     rustix::stdio::dup2_stdin(says)?;
     pinfold_kernel::own::close_from(3);
-    let signals = Signals::take(&[libc::SIGCHLD])?;
+    let signals = SignalFd::take(&[libc::SIGCHLD])?;
     let exit = wait_for(guest)?;
     let (how, number) = match exit {
         Exit::Code(code) => (0, code),
@@ -77,7 +77,7 @@ fn wait_for(guest: Pid) -> Result<Exit, Errno> {
 }
 
 /// Kills what the guest left behind, until nothing is left.
-fn end_rest(signals: &Signals) {
+fn end_rest(signals: &SignalFd) {
     let mut pause = FIRST_RETRY;
     let mut met = BTreeSet::new();
     while !all_reaped() {

@@ -4,7 +4,7 @@ use crate::protocol::frame::{FieldWriter, Fields, FrameError};
 use crate::protocol::output::Position;
 use crate::protocol::start::{duration, millis};
 use crate::protocol::tape::TapeEnd;
-use pinfold_core::exit::{Ended, Exit, Said};
+use pinfold_core::exit::{Ended, Exit, ExitNotice};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::inbox::Read;
 use pinfold_core::time::Wall;
@@ -170,21 +170,21 @@ pub(crate) fn exit(fields: Fields<'_>, how: u8, number: u8) -> Result<Exit, Fram
     })
 }
 
-pub(crate) fn said_code(said: Said) -> u64 {
+pub(crate) fn said_code(said: ExitNotice) -> u64 {
     match said {
-        Said::Drained => 1,
-        Said::Contended => 2,
-        Said::Hopeless => 3,
-        Said::Limited => 4,
+        ExitNotice::Drained => 1,
+        ExitNotice::Contended => 2,
+        ExitNotice::Hopeless => 3,
+        ExitNotice::Limited => 4,
     }
 }
 
-pub(crate) fn said(code: u64) -> Option<Said> {
+pub(crate) fn said(code: u64) -> Option<ExitNotice> {
     match code {
-        1 => Some(Said::Drained),
-        2 => Some(Said::Contended),
-        3 => Some(Said::Hopeless),
-        4 => Some(Said::Limited),
+        1 => Some(ExitNotice::Drained),
+        2 => Some(ExitNotice::Contended),
+        3 => Some(ExitNotice::Hopeless),
+        4 => Some(ExitNotice::Limited),
         _ => None,
     }
 }

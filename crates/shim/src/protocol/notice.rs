@@ -2,7 +2,7 @@
 
 use crate::protocol::exited::{said, said_code};
 use crate::protocol::frame::{FieldWriter, Fields, FrameError};
-use pinfold_core::exit::Said;
+use pinfold_core::exit::ExitNotice;
 
 /// What an agent can say through its notify socket. Repetitions may be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Notice {
     /// What the agent is doing, for people.
     Status(String),
     /// What the agent's exit will mean.
-    Exit(Said),
+    Exit(ExitNotice),
 }
 
 impl Notice {

@@ -1,7 +1,7 @@
 //! What agents report through their notify socket.
 
 use crate::world::{World, command};
-use pinfold_core::exit::{Exit, Said};
+use pinfold_core::exit::{Exit, ExitNotice};
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::{Notice, Report};
 
@@ -49,7 +49,7 @@ sys.exit(5)"
     }
     let exited = daemon.exited();
     // Sent right before the exit, and heard nevertheless.
-    assert_eq!((exited.ended.exit, exited.ended.said), (Exit::Code(5), Some(Said::Drained)));
+    assert_eq!((exited.ended.exit, exited.ended.said), (Exit::Code(5), Some(ExitNotice::Drained)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A home of its own for every test, which plays the daemon.
 
 use pinfold_core::ids::RunNumber;
-use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, Run, SessionName, Survivors};
+use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, RunName, SessionName, Survivors};
 use pinfold_shim::client::{Opening, ReceiveError, ShimConnection, spawn};
 use pinfold_shim::log::{LogReader, Position, Stream};
 use pinfold_shim::{Command, Directory, Exited, Listens, Report, Start, Tie, Welcome};
@@ -81,7 +81,7 @@ impl World {
 
     pub(crate) fn lock(&self, session: &str) -> Guard {
         let request = Request {
-            run: Some(Run::new(format!("reserve-{}", unique())).unwrap()),
+            run: Some(RunName::new(format!("reserve-{}", unique())).unwrap()),
             survivors: Survivors::End,
             ..Request::default()
         };

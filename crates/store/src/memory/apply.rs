@@ -24,7 +24,7 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
         }
         Step::Message { session, at, change, words, told, from, place } => {
             let (words, from) = (words.as_deref(), from.as_deref());
-            let told = messages::Told { at: *at, words, answer: *told, from, place: *place };
+            let told = messages::StepFacts { at: *at, words, answer: *told, from, place: *place };
             messages::apply(tables, *session, change, told)
         }
         Step::Run { session, at, run } => runs::apply(tables, *session, *at, run),

@@ -2,7 +2,7 @@
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{Past, Tables};
-use crate::rows::Event;
+use crate::rows::StoredEvent;
 use crate::step::{EventRun, EventStep, KEPT_EVENTS, PRUNE_AT_ONCE, Tally};
 use crate::ticket::Committed;
 use crate::ulid::SessionId;
@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 
 pub(super) fn add(tables: &mut Tables, step: &EventStep, committed: &mut Committed) -> Applied {
     let seq = tables.newest + 1;
-    let event = Event {
+    let event = StoredEvent {
         seq,
         at: step.at,
         session: step.session,
@@ -85,7 +85,7 @@ fn floor_of(tables: &Tables, session: SessionId) -> u64 {
     oldest.map_or(0, |event| event.seq)
 }
 
-fn of(tables: &Tables, session: SessionId) -> impl DoubleEndedIterator<Item = &Event> {
+fn of(tables: &Tables, session: SessionId) -> impl DoubleEndedIterator<Item = &StoredEvent> {
     tables.events.values().filter(move |event| event.session == Some(session))
 }
 

@@ -1,8 +1,8 @@
 //! Lists, whole and in parts.
 
 use super::tables::Tables;
-use crate::query::{EventQuery, MessageQuery, Part, Place, Take};
-use crate::rows::{Event, Message};
+use crate::query::{EventQuery, ListPage, MessagePlace, MessageQuery, Take};
+use crate::rows::{Message, StoredEvent};
 use crate::size::{MOST, of_event, of_message};
 
 /// Returns as many of the rows as wanted, in order.
@@ -35,7 +35,7 @@ pub(super) fn messages(
 pub(super) fn messages_after(
     tables: &Tables,
     query: MessageQuery,
-    after: Place,
+    after: MessagePlace,
 ) -> impl Iterator<Item = (i64, &Message)> {
     messages(tables, query).filter(move |(place, _)| *place > after.0)
 }
@@ -43,39 +43,39 @@ pub(super) fn messages_after(
 pub(super) fn message_part(
     tables: &Tables,
     query: MessageQuery,
-    after: Place,
+    after: MessagePlace,
     most: u64,
     room: usize,
-) -> Part<Message, Place> {
+) -> ListPage<Message, MessagePlace> {
     let most = most.min(MOST);
     let (mut rows, mut used, mut last) = (Vec::new(), 0, after);
     for (place, message) in messages_after(tables, query, after) {
         if rows.len() as u64 >= most || used >= room {
-            return Part { rows, next: Some(last) };
+            return ListPage { rows, next: Some(last) };
         }
         used += of_message(message);
         rows.push(message.clone());
-        last = Place(place);
+        last = MessagePlace(place);
     }
-    Part { rows, next: None }
+    ListPage { rows, next: None }
 }
 
-pub(super) fn message_place(tables: &Tables, query: MessageQuery, take: Take) -> Place {
-    let Take::Last(count) = take else { return Place::default() };
-    let Some(before) = count.checked_sub(1) else { return Place(i64::MAX) };
+pub(super) fn message_place(tables: &Tables, query: MessageQuery, take: Take) -> MessagePlace {
+    let Take::Last(count) = take else { return MessagePlace::default() };
+    let Some(before) = count.checked_sub(1) else { return MessagePlace(i64::MAX) };
     let first = messages(tables, query).rev().nth(before as usize);
-    first.map_or_else(Place::default, |(place, _)| Place(place - 1))
+    first.map_or_else(MessagePlace::default, |(place, _)| MessagePlace(place - 1))
 }
 
 pub(super) fn events_after<'a>(
     tables: &'a Tables,
     query: &'a EventQuery,
     after: u64,
-) -> impl DoubleEndedIterator<Item = &'a Event> {
+) -> impl DoubleEndedIterator<Item = &'a StoredEvent> {
     let until = query.until.unwrap_or(u64::MAX);
-    let in_range = move |event: &&Event| event.seq > after && event.seq <= until;
-    let young = |event: &&Event| query.since.is_none_or(|since| event.at >= since);
-    let own = |event: &&Event| query.session.is_none_or(|session| event.session == Some(session));
+    let in_range = move |event: &&StoredEvent| event.seq > after && event.seq <= until;
+    let young = |event: &&StoredEvent| query.since.is_none_or(|since| event.at >= since);
+    let own = |event: &&StoredEvent| query.session.is_none_or(|session| event.session == Some(session));
     tables.events.values().filter(in_range).filter(young).filter(own)
 }
 
@@ -85,20 +85,20 @@ pub(super) fn event_part(
     after: u64,
     most: u64,
     room: usize,
-) -> Part<Event, u64> {
+) -> ListPage<StoredEvent, u64> {
     let (most, mut rows, mut used) = (most.min(MOST), Vec::new(), 0);
     for event in events_after(tables, query, after) {
         if rows.len() as u64 >= most || used >= room {
-            return Part { next: rows.last().map(|last: &Event| last.seq), rows };
+            return ListPage { next: rows.last().map(|last: &StoredEvent| last.seq), rows };
         }
         used += of_event(event);
         rows.push(event.clone());
     }
-    Part { rows, next: None }
+    ListPage { rows, next: None }
 }
 
 pub(super) fn event_place(tables: &Tables, query: &EventQuery) -> u64 {
-    let young = |event: &&Event| query.since.is_none_or(|since| event.at >= since);
+    let young = |event: &&StoredEvent| query.since.is_none_or(|since| event.at >= since);
     let first = match query.since {
         Some(_) => tables.events.values().find(young).map(|event| event.seq),
         None => Some(0),

@@ -2,7 +2,7 @@
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{Stand, Tables};
-use crate::answer::{AnswerPart, AnswerTold, BEGINNING, Kept, LONGEST_IN_ROW};
+use crate::answer::{AnswerKept, AnswerPart, AnswerTold, BEGINNING, LONGEST_IN_ROW};
 use crate::audit::failure;
 use crate::commit_error::CommitError;
 use crate::rows::{Message, MessageState, SpentKey, TurnPlace};
@@ -13,7 +13,7 @@ use pinfold_core::inbox::{Cost, MessageChange};
 
 /// The circumstances of a step.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told<'a> {
+pub(super) struct StepFacts<'a> {
     pub(super) at: Wall,
     pub(super) words: Option<&'a str>,
     pub(super) answer: AnswerTold,
@@ -25,7 +25,7 @@ pub(super) fn apply(
     tables: &mut Tables,
     session: SessionId,
     change: &MessageChange,
-    told: Told<'_>,
+    told: StepFacts<'_>,
 ) -> Applied {
     let id = Ulid::from(message_of(change));
     match change {
@@ -49,7 +49,13 @@ fn found(tables: &Tables, session: SessionId, id: Ulid) -> Option<(Stand, Messag
     (at.0 == session).then(|| (at, message.clone()))
 }
 
-fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, told: Told<'_>) -> Applied {
+fn queue(
+    tables: &mut Tables,
+    session: SessionId,
+    id: Ulid,
+    key: Option<&str>,
+    told: StepFacts<'_>,
+) -> Applied {
     let text = told.words.ok_or(CommitError::MessageWithoutText { message: id })?.to_owned();
     if !tables.sessions.contains_key(&session) {
         return Err(Contradiction::NoSession(session).into());
@@ -72,7 +78,7 @@ fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, t
         enqueued_at: told.at,
         done_at: None,
         answer: None,
-        kept: Kept::default(),
+        kept: AnswerKept::default(),
         taken: None,
         files: Vec::new(),
         failure: None,
@@ -103,7 +109,7 @@ fn step(
     session: SessionId,
     id: Ulid,
     change: &MessageChange,
-    told: Told<'_>,
+    told: StepFacts<'_>,
 ) -> Applied {
     let waits = |message: &Message| match message.state {
         MessageState::Queued => true,
@@ -129,7 +135,7 @@ fn keep_long(tables: &mut Tables, message: &mut Message, told: AnswerTold, rest:
     let cut = told.cut || words.len() < before;
     words.truncate(words.floor_char_boundary(before));
     words.push_str(rest);
-    message.kept = Kept { beside: None, cut };
+    message.kept = AnswerKept { beside: None, cut };
     if words.len() as u64 > LONGEST_IN_ROW {
         message.kept.beside = Some(words.len() as u64);
         message.answer = Some(words[..words.floor_char_boundary(BEGINNING)].to_owned());
@@ -146,7 +152,7 @@ pub(super) fn add_part(tables: &mut Tables, part: &AnswerPart) {
     draft.push_str(&part.text);
 }
 
-fn changed(before: Message, change: &MessageChange, told: Told<'_>) -> Message {
+fn changed(before: Message, change: &MessageChange, told: StepFacts<'_>) -> Message {
     let done_at = Some(told.at);
     match change {
         MessageChange::Taken { .. } => {

@@ -15,11 +15,11 @@ mod sessions;
 mod tables;
 
 use crate::batch::Batch;
-use crate::broken::Broken;
+use crate::broken::BrokenSessions;
 use crate::commit_error::CommitError;
 use crate::journal::Journal;
 use crate::open::{OpenError, Opened};
-use crate::position::Position;
+use crate::position::StorePosition;
 use crate::query::Query;
 use crate::ticket::{Committed, Outcome, Promise};
 use crate::trouble::{Listener, Trouble};
@@ -50,7 +50,7 @@ struct Queue {
     jobs: VecDeque<(Batch, Promise)>,
     /// Whether a thread is writing and will take what waits.
     taken: bool,
-    broken: Broken,
+    broken: BrokenSessions,
 }
 
 impl MemoryJournal {
@@ -77,7 +77,7 @@ impl MemoryJournal {
     }
 
     /// Applies all or nothing: no reader sees the tables in between.
-    fn apply(&self, batch: &Batch, broken: &Broken) -> Result<Committed, CommitError> {
+    fn apply(&self, batch: &Batch, broken: &BrokenSessions) -> Result<Committed, CommitError> {
         let mut tables = locked(&self.tables);
         let mut committed = Committed::default();
         batch.parts.iter().for_each(|part| messages::add_part(&mut tables, part));
@@ -115,10 +115,10 @@ impl Journal for MemoryJournal {
         }
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> StorePosition {
         let tables = locked(&self.tables);
         let generation = tables.generation.unwrap_or(0);
-        Position { generation, seq: tables.newest, steps: tables.steps, sum: 0 }
+        StorePosition { generation, seq: tables.newest, steps: tables.steps, sum: 0 }
     }
 
     fn trouble(&self) -> Trouble {

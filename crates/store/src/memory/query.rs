@@ -3,11 +3,11 @@
 use super::lists;
 use super::tables::{SessionRow, Tables};
 use crate::copy::{BackupError, Files};
-use crate::pace::Pace;
-use crate::query::{Count, EventQuery, MessageQuery, Part, Place, Query, Read, Take};
+use crate::pace::CheckPace;
+use crate::query::{EventQuery, ListPage, MessagePlace, MessageQuery, Query, Read, RowCount, Take};
 use crate::rows::{
-    Complete, Cursor, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey,
-    StoredSession,
+    CompleteFrom, Cursor, DamagedSession, Loaded, Lookup, Message, MessageState, Meta, SpentKey, StoredEvent,
+    StoredRun, StoredSession,
 };
 use crate::size;
 use crate::step::{KEPT_RUNS, Untold};
@@ -86,26 +86,26 @@ impl Query for MemoryReader {
     fn message_part(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
         room: usize,
-    ) -> Read<Part<Message, Place>> {
+    ) -> Read<ListPage<Message, MessagePlace>> {
         Ok(lists::message_part(&self.tables(), query, after, most, room))
     }
 
-    fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
+    fn message_place(&self, query: MessageQuery, take: Take) -> Read<MessagePlace> {
         Ok(lists::message_place(&self.tables(), query, take))
     }
 
-    fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
+    fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<MessagePlace>> {
         let stand = self.tables().stands.get(&message.into()).copied();
-        Ok(stand.filter(|(of, _)| *of == session).map(|(_, place)| Place(place)))
+        Ok(stand.filter(|(of, _)| *of == session).map(|(_, place)| MessagePlace(place)))
     }
 
     fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
     ) -> Read<Option<Ulid>> {
         let tables = self.tables();
@@ -113,15 +113,15 @@ impl Query for MemoryReader {
         Ok(lists::last_of_more(ids, most))
     }
 
-    fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
+    fn count_messages(&self, query: MessageQuery, after: MessagePlace) -> Read<u64> {
         Ok(lists::messages_after(&self.tables(), query, after).count() as u64)
     }
 
-    fn runs(&self, session: SessionId, take: Take) -> Read<Vec<Run>> {
+    fn runs(&self, session: SessionId, take: Take) -> Read<Vec<StoredRun>> {
         Ok(lists::taken(self.tables().runs_of(session), take))
     }
 
-    fn run(&self, id: RunId) -> Read<Option<Run>> {
+    fn run(&self, id: RunId) -> Read<Option<StoredRun>> {
         let tables = self.tables();
         Ok(tables.run_ids.get(&id).and_then(|key| tables.runs.get(key)).cloned())
     }
@@ -143,11 +143,17 @@ impl Query for MemoryReader {
         Ok(self.tables().accounts.clone().into_iter().collect())
     }
 
-    fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {
+    fn events(&self, query: &EventQuery) -> Read<Vec<StoredEvent>> {
         Ok(lists::taken(lists::events_after(&self.tables(), query, query.after), query.take))
     }
 
-    fn event_part(&self, query: &EventQuery, after: u64, most: u64, room: usize) -> Read<Part<Event, u64>> {
+    fn event_part(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+        room: usize,
+    ) -> Read<ListPage<StoredEvent, u64>> {
         Ok(lists::event_part(&self.tables(), query, after, most, room))
     }
 
@@ -160,19 +166,19 @@ impl Query for MemoryReader {
         Ok(lists::last_of_more(lists::events_after(&tables, query, after).map(|event| event.seq), most))
     }
 
-    fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
+    fn count_events(&self, query: &EventQuery, after: u64) -> Read<RowCount> {
         let count = lists::events_after(&self.tables(), query, after).count() as u64;
-        Ok(if query.is_of_some() { Count::of_some(count) } else { Count::Exactly(count) })
+        Ok(if query.is_of_some() { RowCount::of_some(count) } else { RowCount::Exactly(count) })
     }
 
     fn max_seq(&self) -> Read<u64> {
         Ok(self.tables().newest)
     }
 
-    fn complete_from(&self) -> Read<Option<Complete>> {
+    fn complete_from(&self) -> Read<Option<CompleteFrom>> {
         let tables = self.tables();
         let first = tables.complete_from().and_then(|seq| tables.events.range(seq..).next());
-        Ok(first.map(|(seq, event)| Complete { seq: *seq, at: event.at }))
+        Ok(first.map(|(seq, event)| CompleteFrom { seq: *seq, at: event.at }))
     }
 
     fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
@@ -195,16 +201,16 @@ impl Query for MemoryReader {
         &self,
         session: SessionId,
         before: Wall,
-        after: Place,
+        after: MessagePlace,
         most: u64,
-    ) -> Read<Part<Ulid, Place>> {
+    ) -> Read<ListPage<Ulid, MessagePlace>> {
         let (tables, most) = (self.tables(), usize::try_from(most).unwrap_or(usize::MAX));
         let query = MessageQuery { session, state: Some(MessageState::Done) };
         let old = lists::messages_after(&tables, query, after)
             .filter(|(_, message)| message.done_at.is_some_and(|at| at < before));
         let old: Vec<(i64, Ulid)> = old.take(most).map(|(place, message)| (place, message.id)).collect();
-        let next = old.last().filter(|_| old.len() >= most).map(|(place, _)| Place(*place));
-        Ok(Part { rows: old.into_iter().map(|(_, id)| id).collect(), next })
+        let next = old.last().filter(|_| old.len() >= most).map(|(place, _)| MessagePlace(*place));
+        Ok(ListPage { rows: old.into_iter().map(|(_, id)| id).collect(), next })
     }
 
     fn untold(&self) -> Read<Untold> {
@@ -222,7 +228,7 @@ impl Query for MemoryReader {
         let sessions: usize = tables.sessions.values().map(|row| row.name.len() + row.core.len()).sum();
         let messages: usize = tables.messages.values().map(size::of_message).sum();
         let events: usize = tables.events.values().map(size::of_event).sum();
-        let runs = tables.runs.len() * size_of::<Run>();
+        let runs = tables.runs.len() * size_of::<StoredRun>();
         Ok((sessions + messages + events + runs) as u64)
     }
 
@@ -234,7 +240,7 @@ impl Query for MemoryReader {
         0
     }
 
-    fn check(&mut self, _pace: &Pace) -> Read<Vec<String>> {
+    fn check(&mut self, _pace: &CheckPace) -> Read<Vec<String>> {
         Ok(Vec::new())
     }
 

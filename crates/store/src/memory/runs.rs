@@ -4,7 +4,7 @@ use super::contradiction::{Applied, Contradiction};
 use super::tables::Tables;
 use crate::audit::{purpose_word, whole_millis};
 use crate::commit_error::CommitError;
-use crate::rows::Run;
+use crate::rows::StoredRun;
 use crate::step::{KEPT_RUNS, PRUNE_AT_ONCE, RunStep, Tally};
 use crate::ulid::{RunId, SessionId};
 use pinfold_core::decision::RunExited;
@@ -39,21 +39,21 @@ fn decided(
         None => Err(CommitError::RunWithoutId { session, run }),
         Some(_) if known => Ok(()),
         Some(id) if tables.run_ids.contains_key(&id) => Err(Contradiction::RunThere.into()),
-        Some(id) => put(tables, Run { id: Some(id), ..new(session, run, purpose_word(purpose)) }),
+        Some(id) => put(tables, StoredRun { id: Some(id), ..new(session, run, purpose_word(purpose)) }),
     }
 }
 
-fn started(tables: &mut Tables, at: Wall, new: Run, process: Process) -> Applied {
+fn started(tables: &mut Tables, at: Wall, new: StoredRun, process: Process) -> Applied {
     let before = tables.runs.get(&(new.session, new.number)).cloned().unwrap_or(new);
     let Process { pid, fence } = process;
-    put(tables, Run { pid: Some(pid), fence: Some(fence), started_at: Some(at), ..before })
+    put(tables, StoredRun { pid: Some(pid), fence: Some(fence), started_at: Some(at), ..before })
 }
 
 /// Ends a run. One that is known only from its exit record is taken for headless.
 fn ended(tables: &mut Tables, session: SessionId, at: Wall, exited: &RunExited) -> Applied {
     let before = tables.runs.get(&(session, exited.run)).cloned();
     let before = before.unwrap_or_else(|| new(session, exited.run, purpose_word(Purpose::Headless)));
-    let run = Run {
+    let run = StoredRun {
         ended_at: Some(at),
         code: exited.exit.code(),
         signal: exited.exit.signal(),
@@ -69,11 +69,11 @@ fn ended(tables: &mut Tables, session: SessionId, at: Wall, exited: &RunExited) 
 fn settled(tables: &mut Tables, session: SessionId, at: Wall, last: RunNumber) {
     let open = tables.runs_of(session).filter(|run| run.number <= last && run.ended_at.is_none());
     for run in open.cloned().collect::<Vec<_>>() {
-        tables.put_run((session, run.number), Some(Run { ended_at: Some(at), ..run }));
+        tables.put_run((session, run.number), Some(StoredRun { ended_at: Some(at), ..run }));
     }
 }
 
-fn put(tables: &mut Tables, run: Run) -> Applied {
+fn put(tables: &mut Tables, run: StoredRun) -> Applied {
     if !tables.sessions.contains_key(&run.session) {
         return Err(Contradiction::NoSession(run.session).into());
     }
@@ -81,8 +81,8 @@ fn put(tables: &mut Tables, run: Run) -> Applied {
     Ok(())
 }
 
-fn new(session: SessionId, number: RunNumber, purpose: &str) -> Run {
-    Run {
+fn new(session: SessionId, number: RunNumber, purpose: &str) -> StoredRun {
+    StoredRun {
         session,
         number,
         id: None,

@@ -1,6 +1,6 @@
 //! Rows in memory, and what is needed to undo a change.
 
-use crate::rows::{Cursor, Event, Message, Run, SpentKey};
+use crate::rows::{Cursor, Message, SpentKey, StoredEvent, StoredRun};
 use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
 use crate::usage::Spent;
@@ -41,11 +41,11 @@ pub(super) struct Tables {
     pub(super) messages: BTreeMap<Stand, Message>,
     pub(super) stands: BTreeMap<Ulid, Stand>,
     pub(super) keys: BTreeMap<(SessionId, String), Ulid>,
-    pub(super) runs: BTreeMap<RunKey, Run>,
+    pub(super) runs: BTreeMap<RunKey, StoredRun>,
     pub(super) run_ids: BTreeMap<RunId, RunKey>,
     /// Keys of messages that were forgotten.
     pub(super) spent: BTreeMap<(SessionId, String), SpentKey>,
-    pub(super) events: BTreeMap<u64, Event>,
+    pub(super) events: BTreeMap<u64, StoredEvent>,
     /// What is known about what was forgotten.
     pub(super) past: Past,
     pub(super) cursors: BTreeMap<SessionId, Cursor>,
@@ -72,12 +72,12 @@ pub(super) struct Tables {
 enum Undo {
     Session(SessionId, Option<SessionRow>),
     Message(Stand, Option<Message>),
-    Run(RunKey, Option<Run>),
+    Run(RunKey, Option<StoredRun>),
     Cursor(SessionId, Option<Cursor>),
     Usage,
     Account(String, Option<String>),
     Event(u64),
-    Pruned(Box<Event>),
+    Pruned(Box<StoredEvent>),
     Past(Past),
     Spent((SessionId, String), Option<SpentKey>),
     Generation(Option<u64>, Option<String>),
@@ -94,7 +94,7 @@ impl Tables {
         self.undo.push(Undo::Message(at, before));
     }
 
-    pub(super) fn put_run(&mut self, key: RunKey, row: Option<Run>) {
+    pub(super) fn put_run(&mut self, key: RunKey, row: Option<StoredRun>) {
         let before = self.set_run(key, row);
         self.undo.push(Undo::Run(key, before));
     }
@@ -114,7 +114,7 @@ impl Tables {
         self.undo.push(Undo::Account(name.to_owned(), before));
     }
 
-    pub(super) fn add_event(&mut self, event: Event) {
+    pub(super) fn add_event(&mut self, event: StoredEvent) {
         self.newest = event.seq;
         self.undo.push(Undo::Event(event.seq));
         self.events.insert(event.seq, event);
@@ -210,7 +210,7 @@ impl Tables {
         }
     }
 
-    fn set_run(&mut self, key: RunKey, row: Option<Run>) -> Option<Run> {
+    fn set_run(&mut self, key: RunKey, row: Option<StoredRun>) -> Option<StoredRun> {
         let before = self.runs.remove(&key);
         before.as_ref().and_then(|run| run.id).map(|id| self.run_ids.remove(&id));
         if let Some(row) = row {
@@ -228,7 +228,7 @@ impl Tables {
     }
 
     /// Returns the runs of a session, by number.
-    pub(super) fn runs_of(&self, session: SessionId) -> impl DoubleEndedIterator<Item = &Run> {
+    pub(super) fn runs_of(&self, session: SessionId) -> impl DoubleEndedIterator<Item = &StoredRun> {
         self.runs.range((session, RunNumber(0))..=(session, RunNumber(u64::MAX))).map(|(_, run)| run)
     }
 

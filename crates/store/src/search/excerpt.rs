@@ -1,14 +1,14 @@
 //! What is shown of a text: one line around the match.
 
 use super::SEARCHED;
-use super::words::Words;
+use super::words::SearchWords;
 
 /// How many letters to show before and after the match.
 const AROUND: usize = 60;
 
 /// Returns a line around the first of the words, if the text has all of them. Whatever could move a cursor
 /// becomes a space.
-pub(super) fn excerpt(text: &str, words: &Words) -> Option<String> {
+pub(super) fn excerpt(text: &str, words: &SearchWords) -> Option<String> {
     let text = &text[..text.floor_char_boundary(SEARCHED)];
     let place = words.found_in(text)?;
     let before = text[..place.from].char_indices().rev().take(AROUND).last().map_or(place.from, |(at, _)| at);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str, sought: &str) -> Option<String> {
-        excerpt(text, &Words::new(sought))
+        excerpt(text, &SearchWords::new(sought))
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! by session, because their events may have been forgotten.
 
 use super::index::{Doc, Index, IndexError};
-use super::{Candidate, Indexed, has_own_words};
-use crate::query::{EventQuery, MessageQuery, Place, Query, Take};
-use crate::rows::{Event, Loaded, Message};
+use super::{IndexCandidate, Indexed, has_own_words};
+use crate::query::{EventQuery, MessagePlace, MessageQuery, Query, Take};
+use crate::rows::{Loaded, Message, StoredEvent};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::{EventKind, MessageId};
 use std::path::Path;
@@ -126,7 +126,7 @@ impl Follower {
         self.index.empty()?;
         let (newest, mut left) = (reader.max_seq()?, 0);
         for session in ids(reader)? {
-            left += reader.count_messages(MessageQuery { session, state: None }, Place::default())?;
+            left += reader.count_messages(MessageQuery { session, state: None }, MessagePlace::default())?;
         }
         let mark = mark_of(reader, newest)?;
         self.index.at_once(|| {
@@ -160,7 +160,7 @@ impl Follower {
     }
 
     /// Indexes one event; returns whether it is finished with it.
-    fn happened(&self, reader: &dyn Query, event: &Event) -> Result<bool, IndexError> {
+    fn happened(&self, reader: &dyn Query, event: &StoredEvent) -> Result<bool, IndexError> {
         let kind = &event.kind;
         if has_own_words(kind) {
             self.take_in_why(event)?;
@@ -189,15 +189,15 @@ impl Follower {
 
     fn take_in(&self, message: &Message) -> Result<(), IndexError> {
         let (id, session) = (MessageId::from(message.id), Some(message.session));
-        self.index.put(&Candidate::Message(id), session, &message.text)?;
+        self.index.put(&IndexCandidate::Message(id), session, &message.text)?;
         match &message.answer {
-            Some(answer) => self.index.put(&Candidate::Answer(id), session, answer),
+            Some(answer) => self.index.put(&IndexCandidate::Answer(id), session, answer),
             None => Ok(()),
         }
     }
 
-    fn take_in_why(&self, event: &Event) -> Result<(), IndexError> {
-        self.index.put(&Candidate::Why(event.seq), event.session, &event.why)
+    fn take_in_why(&self, event: &StoredEvent) -> Result<(), IndexError> {
+        self.index.put(&IndexCandidate::Why(event.seq), event.session, &event.why)
     }
 
     /// Indexes messages older than the index; returns whether any are left.
@@ -212,7 +212,7 @@ impl Follower {
             self.old = None;
             return Ok(true);
         };
-        let after = Place(self.index.state("place")?.unwrap_or(0));
+        let after = MessagePlace(self.index.state("place")?.unwrap_or(0));
         let query = MessageQuery { session: *session, state: None };
         let part = reader.message_part(query, after, ROWS, ROOM)?;
         let count = part.rows.len() as u64;
@@ -289,8 +289,10 @@ impl Follower {
 
 fn is_there(reader: &dyn Query, doc: &Doc) -> Result<bool, IndexError> {
     Ok(match &doc.of {
-        Some(Candidate::Message(id) | Candidate::Answer(id)) => super::readable(reader, *id)?.is_some(),
-        Some(Candidate::Why(seq)) => event(reader, *seq)?.is_some(),
+        Some(IndexCandidate::Message(id) | IndexCandidate::Answer(id)) => {
+            super::readable(reader, *id)?.is_some()
+        }
+        Some(IndexCandidate::Why(seq)) => event(reader, *seq)?.is_some(),
         None => false,
     })
 }
@@ -308,7 +310,7 @@ fn ids(reader: &dyn Query) -> Result<Vec<SessionId>, IndexError> {
     Ok(ids)
 }
 
-fn event(reader: &dyn Query, seq: u64) -> Result<Option<Event>, IndexError> {
+fn event(reader: &dyn Query, seq: u64) -> Result<Option<StoredEvent>, IndexError> {
     let Some(after) = seq.checked_sub(1) else { return Ok(None) };
     let query = EventQuery { after, until: Some(seq), take: Take::First(1), ..EventQuery::default() };
     Ok(reader.events(&query)?.pop())

@@ -1,8 +1,8 @@
 //! The index: an SQLite file with words and where they occur, and none of the texts themselves.
 
-use super::shelf::{Question, Shelf};
+use super::shelf::{Shelf, ShelfQuery};
 use super::words::folded;
-use super::{Candidate, Indexed, SEARCHED, Wanted};
+use super::{IndexCandidate, Indexed, SEARCHED, SearchQuery};
 use crate::cause::Cause;
 use crate::query::Query;
 use crate::ulid::{SessionId, Ulid};
@@ -74,7 +74,7 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Doc {
     pub(super) id: i64,
-    pub(super) of: Option<Candidate>,
+    pub(super) of: Option<IndexCandidate>,
 }
 
 /// A row that has the words, and how well it matches.
@@ -82,7 +82,7 @@ pub(super) struct Doc {
 struct Weighed {
     row: i64,
     score: f64,
-    of: Option<Candidate>,
+    of: Option<IndexCandidate>,
 }
 
 impl Index {
@@ -246,7 +246,7 @@ impl Index {
     /// Inserts the words of a text, and replaces those of an earlier version of it.
     pub(super) fn put(
         &self,
-        of: &Candidate,
+        of: &IndexCandidate,
         session: Option<SessionId>,
         text: &str,
     ) -> Result<(), IndexError> {
@@ -301,7 +301,7 @@ impl Index {
     pub(super) fn docs(&self, after: i64, most: usize) -> Result<Vec<Doc>, IndexError> {
         let sql = "SELECT id, kind, ref FROM docs WHERE id > ?1 ORDER BY id LIMIT ?2";
         let read = |row: &Row<'_>| {
-            Ok(Doc { id: row.get(0)?, of: Candidate::of(row.get(1)?, &row.get::<_, String>(2)?) })
+            Ok(Doc { id: row.get(0)?, of: IndexCandidate::of(row.get(1)?, &row.get::<_, String>(2)?) })
         };
         let found = self.conn.prepare_cached(sql).and_then(|mut all| {
             all.query_map(params![after, most], read)?.collect::<rusqlite::Result<Vec<Doc>>>()
@@ -328,7 +328,7 @@ impl Index {
     }
 
     /// Returns the best rows that have the words.
-    pub(super) fn candidates(&self, wanted: &Wanted) -> Result<Vec<Candidate>, IndexError> {
+    pub(super) fn candidates(&self, wanted: &SearchQuery) -> Result<Vec<IndexCandidate>, IndexError> {
         let most = wanted.within.as_ref().map_or(WEIGHED, |_| WEIGHED_WITHIN).max(wanted.limit);
         let mut found: Vec<Weighed> = Vec::new();
         // One snapshot of all shelves, whatever is inserted meanwhile.
@@ -345,7 +345,7 @@ impl Index {
         Ok(found.into_iter().filter_map(|weighed| weighed.of).collect())
     }
 
-    fn may_answer(&self, question: &Question) -> Result<bool, IndexError> {
+    fn may_answer(&self, question: &ShelfQuery) -> Result<bool, IndexError> {
         let sql = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
         for first in &question.first {
             let found = self.conn.prepare_cached(sql).and_then(|mut one| one.exists([first]));
@@ -357,12 +357,12 @@ impl Index {
     }
 
     /// Returns the newest rows that match, each with its score: the lower, the better.
-    fn weighed(&self, question: &Question, most: usize) -> Result<Vec<Weighed>, IndexError> {
+    fn weighed(&self, question: &ShelfQuery, most: usize) -> Result<Vec<Weighed>, IndexError> {
         let sql = "SELECT at, score, kind, ref FROM docs JOIN
              (SELECT rowid AS at, bm25(words, 0.0, 1.0) AS score FROM words WHERE words MATCH ?1
               ORDER BY rowid DESC LIMIT ?2) ON docs.id = at";
         let read = |row: &Row<'_>| {
-            let of = Candidate::of(row.get(2)?, &row.get::<_, String>(3)?);
+            let of = IndexCandidate::of(row.get(2)?, &row.get::<_, String>(3)?);
             Ok(Weighed { row: row.get(0)?, score: row.get(1)?, of })
         };
         let found = self.conn.prepare_cached(sql).and_then(|mut all| {
@@ -381,22 +381,22 @@ impl Index {
     }
 }
 
-impl Candidate {
+impl IndexCandidate {
     fn key(&self) -> (i64, String) {
         match self {
-            Candidate::Message(id) => (1, Ulid::from(*id).to_string()),
-            Candidate::Answer(id) => (2, Ulid::from(*id).to_string()),
-            Candidate::Why(seq) => (3, seq.to_string()),
+            IndexCandidate::Message(id) => (1, Ulid::from(*id).to_string()),
+            IndexCandidate::Answer(id) => (2, Ulid::from(*id).to_string()),
+            IndexCandidate::Why(seq) => (3, seq.to_string()),
         }
     }
 
     /// Returns `None` for a kind that this version does not know.
-    fn of(kind: i64, name: &str) -> Option<Candidate> {
+    fn of(kind: i64, name: &str) -> Option<IndexCandidate> {
         let message = || name.parse::<Ulid>().ok().map(MessageId::from);
         match kind {
-            1 => message().map(Candidate::Message),
-            2 => message().map(Candidate::Answer),
-            3 => name.parse().ok().map(Candidate::Why),
+            1 => message().map(IndexCandidate::Message),
+            2 => message().map(IndexCandidate::Answer),
+            3 => name.parse().ok().map(IndexCandidate::Why),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ mod shelf;
 mod words;
 
 use crate::query::{Query, Read};
-use crate::rows::{Event, Message};
+use crate::rows::{Message, StoredEvent};
 use crate::ulid::SessionId;
 use excerpt::excerpt;
 use pinfold_core::{EventKind, MessageId, Wall};
@@ -21,16 +21,16 @@ use std::collections::BTreeSet;
 
 pub use follow::{Follower, Stepped};
 pub use index::{Index, IndexError};
-pub use words::Words;
+pub use words::SearchWords;
 
 /// How many bytes of a text are searched, from its beginning: a longer one would hold up all others.
 pub(crate) const SEARCHED: usize = 128 << 10;
 
 /// What to search for, and where.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct SearchQuery {
     /// All of these words must occur.
-    pub words: Words,
+    pub words: SearchWords,
     /// Only what belongs to these sessions; `None` means everything.
     pub within: Option<BTreeSet<SessionId>>,
     /// The most hits to return.
@@ -39,7 +39,7 @@ pub struct Wanted {
 
 /// A session's name, which is searched as it is now because it may change.
 #[derive(Debug, Clone)]
-pub struct Named {
+pub struct NamedSession {
     /// The id of the session.
     pub id: SessionId,
     /// The name of the session.
@@ -100,7 +100,7 @@ pub struct Indexed {
 
 /// The result of a search, best first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct SearchResult {
     /// The matches.
     pub hits: Vec<Hit>,
     /// How much was searched.
@@ -113,7 +113,12 @@ pub struct Found {
 ///
 /// # Errors
 /// The store cannot be read. An index that cannot be read counts as missing.
-pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted: &Wanted) -> Read<Found> {
+pub fn search(
+    reader: &dyn Query,
+    index: Option<&Index>,
+    names: &[NamedSession],
+    wanted: &SearchQuery,
+) -> Read<SearchResult> {
     let there: BTreeSet<SessionId> = names.iter().map(|named| named.id).collect();
     let mut hits = named(names, wanted);
     let proposed = index.map(|index| Ok((index.candidates(wanted)?, index.indexed(reader)?)));
@@ -121,7 +126,7 @@ pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted
     let Some(Ok((candidates, indexed))) = proposed else {
         let indexed = scan::scan(reader, &there, wanted, &mut hits)?;
         hits.truncate(wanted.limit);
-        return Ok(Found { hits, indexed, damaged });
+        return Ok(SearchResult { hits, indexed, damaged });
     };
     for candidate in candidates {
         if hits.len() >= wanted.limit {
@@ -130,7 +135,7 @@ pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted
         hits.extend(looked_up(reader, &candidate, wanted)?.filter(|hit| is_shown(hit, &there)));
     }
     hits.truncate(wanted.limit);
-    Ok(Found { hits, indexed, damaged })
+    Ok(SearchResult { hits, indexed, damaged })
 }
 
 /// Events of a session that was removed are shown by `events` only.
@@ -139,8 +144,8 @@ fn is_shown(hit: &Hit, there: &BTreeSet<SessionId>) -> bool {
 }
 
 /// Returns matching names, the nearest first.
-fn named(names: &[Named], wanted: &Wanted) -> Vec<Hit> {
-    let mut found: Vec<(usize, &Named)> = names
+fn named(names: &[NamedSession], wanted: &SearchQuery) -> Vec<Hit> {
+    let mut found: Vec<(usize, &NamedSession)> = names
         .iter()
         .filter(|named| wanted.may_show(Some(named.id)) && wanted.words.are_in_name(&named.name))
         .map(|named| (named.name.len(), named))
@@ -152,7 +157,7 @@ fn named(names: &[Named], wanted: &Wanted) -> Vec<Hit> {
     found.into_iter().map(|(_, named)| named.hit()).collect()
 }
 
-impl Named {
+impl NamedSession {
     fn hit(&self) -> Hit {
         Hit {
             session: Some(self.id),
@@ -166,18 +171,18 @@ impl Named {
 
 /// A row proposed by the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Candidate {
+pub(crate) enum IndexCandidate {
     Message(MessageId),
     Answer(MessageId),
     Why(u64),
 }
 
 /// Returns the row as it is now, if it exists, has the words, and may be shown.
-fn looked_up(reader: &dyn Query, candidate: &Candidate, wanted: &Wanted) -> Read<Option<Hit>> {
+fn looked_up(reader: &dyn Query, candidate: &IndexCandidate, wanted: &SearchQuery) -> Read<Option<Hit>> {
     match candidate {
-        Candidate::Message(id) => Ok(readable(reader, *id)?.and_then(|found| sent(&found, wanted))),
-        Candidate::Answer(id) => Ok(readable(reader, *id)?.and_then(|found| answered(&found, wanted))),
-        Candidate::Why(seq) => {
+        IndexCandidate::Message(id) => Ok(readable(reader, *id)?.and_then(|found| sent(&found, wanted))),
+        IndexCandidate::Answer(id) => Ok(readable(reader, *id)?.and_then(|found| answered(&found, wanted))),
+        IndexCandidate::Why(seq) => {
             let query = crate::EventQuery {
                 after: seq.saturating_sub(1),
                 until: Some(*seq),
@@ -196,13 +201,13 @@ fn readable(reader: &dyn Query, id: MessageId) -> Read<Option<Message>> {
     }
 }
 
-fn sent(message: &Message, wanted: &Wanted) -> Option<Hit> {
+fn sent(message: &Message, wanted: &SearchQuery) -> Option<Hit> {
     wanted.may_show(Some(message.session)).then_some(())?;
     let excerpt = excerpt(&message.text, &wanted.words)?;
     Some(of_message(message, TextKind::Message, message.enqueued_at, excerpt))
 }
 
-fn answered(message: &Message, wanted: &Wanted) -> Option<Hit> {
+fn answered(message: &Message, wanted: &SearchQuery) -> Option<Hit> {
     wanted.may_show(Some(message.session)).then_some(())?;
     let excerpt = excerpt(message.answer.as_deref()?, &wanted.words)?;
     let at = message.done_at.unwrap_or(message.enqueued_at);
@@ -213,7 +218,7 @@ fn of_message(message: &Message, kind: TextKind, at: Wall, excerpt: String) -> H
     Hit { session: Some(message.session), kind, id: message.id.to_string(), at, excerpt }
 }
 
-fn told(event: &Event, wanted: &Wanted) -> Option<Hit> {
+fn told(event: &StoredEvent, wanted: &SearchQuery) -> Option<Hit> {
     (has_own_words(&event.kind) && wanted.may_show(event.session)).then_some(())?;
     let excerpt = excerpt(&event.why, &wanted.words)?;
     let id = event.seq.to_string();
@@ -234,7 +239,7 @@ pub(crate) fn has_own_words(kind: &EventKind) -> bool {
     )
 }
 
-impl Wanted {
+impl SearchQuery {
     /// Whether something of this session was asked for. What belongs to no session is only for callers that
     /// may see all.
     pub(crate) fn may_show(&self, session: Option<SessionId>) -> bool {

@@ -1,7 +1,7 @@
 //! Search without an index: everything is read. For stores in memory, which are small, and for stores without an index.
 
-use super::{Hit, Indexed, Wanted, answered, is_shown, sent, told};
-use crate::query::{EventQuery, MessageQuery, Place, Query, Read};
+use super::{Hit, Indexed, SearchQuery, answered, is_shown, sent, told};
+use crate::query::{EventQuery, MessagePlace, MessageQuery, Query, Read};
 use crate::ulid::SessionId;
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ const ROOM: usize = 1 << 20;
 pub(super) fn scan(
     reader: &dyn Query,
     there: &BTreeSet<SessionId>,
-    wanted: &Wanted,
+    wanted: &SearchQuery,
     hits: &mut Vec<Hit>,
 ) -> Read<Indexed> {
     let (mut found, mut seen) = (Vec::new(), 0);
     if !wanted.words.is_empty() {
         for session in there.iter().filter(|id| wanted.may_show(Some(**id))) {
             let query = MessageQuery { session: *session, state: None };
-            let mut next = Some(Place::default());
+            let mut next = Some(MessagePlace::default());
             while let Some(after) = next {
                 let part = reader.message_part(query, after, ROWS, ROOM)?;
                 seen += part.rows.len() as u64;
@@ -49,7 +49,7 @@ pub(super) fn scan(
 }
 
 /// Scores a match: the more often the words occur, and the shorter the text, the better.
-fn scored(hit: Option<Hit>, text: &str, wanted: &Wanted) -> Option<(f64, Hit)> {
+fn scored(hit: Option<Hit>, text: &str, wanted: &SearchQuery) -> Option<(f64, Hit)> {
     let hit = hit?;
     let times = wanted.words.found_in(text).map_or(0, |place| place.times);
     #[expect(clippy::cast_precision_loss, reason = "it only orders them")]

@@ -4,7 +4,7 @@
 //! is for a word in one go. With a mark before each word both are limited to one shelf, however much is
 //! stored. A search goes from the newest shelf to the oldest, and stops when it has enough.
 
-use super::Wanted;
+use super::SearchQuery;
 use crate::ulid::SessionId;
 
 /// Rows per shelf: with fewer, a rare word has more places to look at; with more, a common word has more to read.
@@ -42,23 +42,26 @@ impl Shelf {
     }
 
     /// Returns the query for this shelf; `None` if nothing can be found.
-    pub(super) fn question(self, wanted: &Wanted) -> Option<Question> {
+    pub(super) fn question(self, wanted: &SearchQuery) -> Option<ShelfQuery> {
         let (words, longest) = wanted.words.query(&self.mark())?;
         let longest = longest.map(|longest| format!("text : {longest}"));
         let Some(within) = &wanted.within else {
-            return Some(Question { all: format!("text : ({words})"), first: longest.into_iter().collect() });
+            return Some(ShelfQuery {
+                all: format!("text : ({words})"),
+                first: longest.into_iter().collect(),
+            });
         };
         let sessions: Vec<String> = within.iter().map(|id| format!("\"{}\"", self.session(*id))).collect();
         let sessions = (!sessions.is_empty()).then(|| format!("session : ({})", sessions.join(" OR ")))?;
         let all = format!("{sessions} AND text : ({words})");
-        Some(Question { all, first: [Some(sessions), longest].into_iter().flatten().collect() })
+        Some(ShelfQuery { all, first: [Some(sessions), longest].into_iter().flatten().collect() })
     }
 }
 
 /// A query for FTS5, and what must exist for it to have a result: FTS5 reads everything that each part of a
 /// query finds, even if another part finds nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct ShelfQuery {
     pub(super) all: String,
     pub(super) first: Vec<String>,
 }
@@ -66,12 +69,12 @@ pub(super) struct Question {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Words;
+    use crate::search::SearchWords;
     use crate::ulid::Ulid;
 
-    fn asked(text: &str, within: Option<&[u64]>) -> Option<Question> {
+    fn asked(text: &str, within: Option<&[u64]>) -> Option<ShelfQuery> {
         let within = within.map(|ids| ids.iter().map(|id| SessionId(Ulid::new(*id, 0))).collect());
-        Shelf(0x1a).question(&Wanted { words: Words::new(text), within, limit: 20 })
+        Shelf(0x1a).question(&SearchQuery { words: SearchWords::new(text), within, limit: 20 })
     }
 
     #[test]

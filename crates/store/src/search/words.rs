@@ -3,19 +3,19 @@
 /// What to search for: each word, or beginning of one, must occur. Words that are written together
 /// (`src/main.rs`) must occur together. Case does not matter; anything that is not a letter or a digit only separates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct SearchWords {
     phrases: Vec<Vec<String>>,
     /// The query as typed, in lower case: for names, which are searched as a whole.
     typed: String,
 }
 
-impl Words {
+impl SearchWords {
     /// Reads what a person typed. No character has a special meaning.
     #[must_use]
-    pub fn new(text: &str) -> Words {
+    pub fn new(text: &str) -> SearchWords {
         let phrases = text.split_whitespace().map(|word| tokens(word).map(|token| token.word).collect());
         let phrases = phrases.filter(|phrase: &Vec<String>| !phrase.is_empty()).collect();
-        Words { phrases, typed: text.trim().to_lowercase() }
+        SearchWords { phrases, typed: text.trim().to_lowercase() }
     }
 
     /// Whether there is nothing that could be found.
@@ -44,7 +44,7 @@ impl Words {
     }
 
     /// Returns where the first of them is in a text that has all of them, and how often they occur.
-    pub(super) fn found_in(&self, text: &str) -> Option<Place> {
+    pub(super) fn found_in(&self, text: &str) -> Option<MatchPlace> {
         let tokens: Vec<Token> = tokens(text).collect();
         let (mut at, mut times) = (None, 0);
         for phrase in &self.phrases {
@@ -54,13 +54,13 @@ impl Words {
             let range = (tokens[first].from, tokens[first + phrase.len() - 1].to);
             at = at.min(Some(range)).or(Some(range));
         }
-        at.map(|(from, to)| Place { from, to, times })
+        at.map(|(from, to)| MatchPlace { from, to, times })
     }
 }
 
 /// Where something was found in a text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MatchPlace {
     pub(super) from: usize,
     pub(super) to: usize,
     /// How often it occurs in all.
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn finds(sought: &str, text: &str) -> bool {
-        Words::new(sought).found_in(text).is_some()
+        SearchWords::new(sought).found_in(text).is_some()
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         for sought in [
             "fix", "MAIN.RS", "src/main", "runtime", "error is", "über", "ÜBER", "本語", "fix bad", "bad fix",
         ] {
-            let words = Words::new(sought);
+            let words = SearchWords::new(sought);
             assert_eq!(words.found_in(text).is_some(), sought != "error is", "{sought}");
         }
         for sought in ["ix", "main.c", "rs/src", "uber", "語本", "fix good", "!!!", "", "\" OR \""] {
@@ -152,13 +152,13 @@ mod tests {
             ("\"*^()", None),
         ];
         for (typed, query) in rows {
-            assert_eq!(Words::new(typed).query("").map(|(all, _)| all).as_deref(), query, "{typed}");
+            assert_eq!(SearchWords::new(typed).query("").map(|(all, _)| all).as_deref(), query, "{typed}");
         }
     }
 
     #[test]
     fn the_first_place_and_how_often() {
-        let place = Words::new("b a").found_in("xx A b a").unwrap();
+        let place = SearchWords::new("b a").found_in("xx A b a").unwrap();
         assert_eq!((place.from, place.to, place.times), (3, 4, 3));
     }
 

@@ -6,9 +6,9 @@
 //! most a file that no row names, which is swept.
 
 use super::sums::Sum;
-use crate::answer::{ANSWERS, AnswerPart, AnswerTold, BEGINNING, DRAFT, Kept, LONGEST_IN_ROW};
+use crate::answer::{ANSWERS, AnswerKept, AnswerPart, AnswerTold, BEGINNING, DRAFT, LONGEST_IN_ROW};
 use crate::batch::Batch;
-use crate::open::{Options, Steps};
+use crate::open::{Steps, StoreOptions};
 use crate::step::{Step, message_of};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::MessageChange;
@@ -33,7 +33,7 @@ pub(crate) struct AnswerFiles {
 
 /// An answer as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct SettledAnswer {
     /// The whole answer, or the beginning of what is in the file.
     pub(crate) words: String,
     /// The length of the whole answer.
@@ -44,10 +44,10 @@ pub(crate) struct Settled {
 }
 
 /// Answers that do not fit into their rows, by message.
-pub(crate) type AllSettled = BTreeMap<Ulid, Settled>;
+pub(crate) type AllSettled = BTreeMap<Ulid, SettledAnswer>;
 
 impl AnswerFiles {
-    pub(crate) fn new(options: &Options) -> AnswerFiles {
+    pub(crate) fn new(options: &StoreOptions) -> AnswerFiles {
         AnswerFiles { sessions: options.sessions.clone(), steps: options.steps }
     }
 
@@ -107,7 +107,7 @@ impl AnswerFiles {
         &self,
         session: SessionId,
         message: Ulid,
-        kept: Kept,
+        kept: AnswerKept,
         content: i64,
     ) -> io::Result<String> {
         let path = self.file(session, message).ok_or(io::ErrorKind::NotFound)?;
@@ -149,7 +149,7 @@ impl AnswerFiles {
         (session, message): (SessionId, Ulid),
         told: AnswerTold,
         rest: &str,
-    ) -> io::Result<Settled> {
+    ) -> io::Result<SettledAnswer> {
         let AnswerTold { before, cut } = told;
         let (Some(draft), Some(named)) = (self.draft(session, message), self.file(session, message)) else {
             return Ok(in_row(told, rest));
@@ -160,7 +160,7 @@ impl AnswerFiles {
             let mut words = beginning_of(source, before)?;
             let cut = cut || (words.len() as u64) < before;
             words.push_str(rest);
-            return Ok(Settled { bytes: words.len() as u64, words, content: None, cut });
+            return Ok(SettledAnswer { bytes: words.len() as u64, words, content: None, cut });
         }
         let mut file = opened(source)?;
         // A power failure may have taken what was never synced.
@@ -175,7 +175,7 @@ impl AnswerFiles {
         self.steps.pass("answer.named");
         super::files::sync_folder(&named)?;
         let words = beginning_of(&named, BEGINNING as u64)?;
-        Ok(Settled { words, bytes, content: Some(content), cut: cut || found < before })
+        Ok(SettledAnswer { words, bytes, content: Some(content), cut: cut || found < before })
     }
 }
 
@@ -192,9 +192,9 @@ fn bearable<T>(done: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// Returns an answer that has no file, however long it is.
-fn in_row(told: AnswerTold, rest: &str) -> Settled {
+fn in_row(told: AnswerTold, rest: &str) -> SettledAnswer {
     let (words, bytes) = (rest.to_owned(), rest.len() as u64);
-    Settled { words, bytes, content: None, cut: told.cut || told.before > 0 }
+    SettledAnswer { words, bytes, content: None, cut: told.cut || told.before > 0 }
 }
 
 /// Opens a file for its owner alone, in a folder that is created if it is missing.

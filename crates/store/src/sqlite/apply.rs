@@ -1,9 +1,9 @@
 //! The steps of a batch as statements. Runs inside a transaction that the caller begins and ends.
 
-use super::answers::{AllSettled, Settled};
+use super::answers::{AllSettled, SettledAnswer};
 use super::errors::commit_error;
 use super::statements;
-use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, MESSAGES, Table, USAGE};
+use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, MESSAGES, SummedTable, USAGE};
 use super::usage::SpentRow;
 use crate::audit::{failure, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
@@ -29,7 +29,7 @@ pub(crate) struct Applier<'a> {
     committed: Committed,
     /// The checksum of its last event.
     sum: Option<i64>,
-    known: &'a mut Known,
+    known: &'a mut WriterCache,
     /// Answers that do not fit into their rows.
     settled: &'a AllSettled,
     /// Messages that were removed and have a file.
@@ -37,7 +37,7 @@ pub(crate) struct Applier<'a> {
 }
 
 /// The results of the steps of a batch.
-pub(crate) struct Done {
+pub(crate) struct AppliedSteps {
     pub(crate) committed: Committed,
     /// The checksum of its last event.
     pub(crate) sum: Option<i64>,
@@ -47,7 +47,7 @@ pub(crate) struct Done {
 
 /// What need not be read again from a store, as long as nothing else writes to it.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct WriterCache {
     /// The latest generation that was announced.
     generation: Option<u64>,
     /// The number of the newest event.
@@ -62,15 +62,15 @@ impl<'a> Applier<'a> {
     pub(crate) fn new(
         conn: &'a Connection,
         path: &'a Path,
-        known: &'a mut Known,
+        known: &'a mut WriterCache,
         settled: &'a AllSettled,
     ) -> Applier<'a> {
         Applier { conn, path, committed: Committed::default(), sum: None, known, settled, gone: Vec::new() }
     }
 
     /// Returns the results of the steps so far, for when they are durable.
-    pub(crate) fn applied(self) -> Done {
-        Done { committed: self.committed, sum: self.sum, gone: self.gone }
+    pub(crate) fn applied(self) -> AppliedSteps {
+        AppliedSteps { committed: self.committed, sum: self.sum, gone: self.gone }
     }
 
     pub(crate) fn apply(&mut self, step: &Step) -> Applied {
@@ -205,7 +205,7 @@ impl<'a> Applier<'a> {
         self.insert(&statements::ACCOUNT, &ACCOUNTS, &[name.into(), state.into()])
     }
 
-    fn insert(&self, sql: &str, table: &Table, row: &[ValueRef<'_>]) -> Applied {
+    fn insert(&self, sql: &str, table: &SummedTable, row: &[ValueRef<'_>]) -> Applied {
         let inserted = insert_made(self.conn, sql, table, row);
         inserted.map(drop).map_err(|source| commit_error(self.path, source))
     }
@@ -253,7 +253,7 @@ impl<'a> Applier<'a> {
     }
 
     /// Stores about an answer what the row of its message does not hold.
-    fn note_answer(&self, message: &str, settled: &Settled) -> Applied {
+    fn note_answer(&self, message: &str, settled: &SettledAnswer) -> Applied {
         let row = [
             message.into(),
             ValueRef::Integer(settled.bytes.cast_signed()),
@@ -461,7 +461,12 @@ pub(crate) fn insert_event(conn: &Connection, row: [ValueRef<'_>; 8]) -> rusqlit
 }
 
 /// Inserts a row with these columns, and returns its checksum.
-fn insert_made(conn: &Connection, sql: &str, table: &Table, row: &[ValueRef<'_>]) -> rusqlite::Result<i64> {
+fn insert_made(
+    conn: &Connection,
+    sql: &str,
+    table: &SummedTable,
+    row: &[ValueRef<'_>],
+) -> rusqlite::Result<i64> {
     let sum = table.sum(row.iter().copied());
     let values = row.iter().copied().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);
     conn.prepare_cached(sql)?.execute(params_from_iter(values))?;

@@ -4,16 +4,16 @@ use super::answers::AnswerFiles;
 use super::apply::insert_event;
 use super::files::{self, log_of};
 use super::open;
-use super::reader::Reader;
+use super::reader::SqliteReader;
 use super::reserve;
 use super::schema;
 use super::sums::{self, ANSWERS, MESSAGES};
-use super::witness::{self, Noted, Witness};
-use crate::answer::Kept;
+use super::witness::{self, Witness, WitnessNote};
+use crate::answer::AnswerKept;
 use crate::copy::{BackupError, Files};
-use crate::open::{Damage, OpenError, Options};
-use crate::pace::Pace;
-use crate::position::Position;
+use crate::open::{Damage, OpenError, StoreOptions};
+use crate::pace::CheckPace;
+use crate::position::StorePosition;
 use pinfold_core::{EventKind, Wall};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
@@ -31,7 +31,7 @@ const LEAP: u64 = 1 << 20;
 
 type Done<T> = Result<T, BackupError>;
 
-impl Reader {
+impl SqliteReader {
     /// Writes a complete and consistent copy to a new file, with the files that belong to it.
     pub(super) fn backup(&self, file: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<u64> {
         let failed = |source| BackupError::Io { path: file.to_owned(), source };
@@ -39,8 +39,9 @@ impl Reader {
             return Err(BackupError::Exists { path: file.to_owned() });
         }
         let draft = draft_beside(file);
-        let whole =
-            || open::check_all(&draft, &Options::default()).map_err(|error| of_source(error, self.conn()));
+        let whole = || {
+            open::check_all(&draft, &StoreOptions::default()).map_err(|error| of_source(error, self.conn()))
+        };
         let copied =
             copy((self.conn(), self.answers()), &draft, beside).and_then(|()| Ok(whole()?)).and_then(|()| {
                 // Unlike a rename, a link does not replace a file that another program created meanwhile.
@@ -157,7 +158,7 @@ fn take_answers_in(draft: &Path, answers: &AnswerFiles) -> rusqlite::Result<()> 
         .collect::<Result<_, _>>()?;
     for (message, session, bytes, content) in rows {
         let (Ok(id), Ok(of)) = (message.parse(), session.parse()) else { continue };
-        let kept = Kept { beside: Some(bytes), cut: false };
+        let kept = AnswerKept { beside: Some(bytes), cut: false };
         let read = answers.read(of, id, kept, content).ok();
         let change = ANSWERS.update(&[("content", "NULL"), ("cut", "max(cut, ?2)")], "message = ?1");
         whole.execute(&change, params![message, read.is_none()])?;
@@ -189,20 +190,20 @@ fn busy() -> rusqlite::ffi::Error {
 
 /// A copy that can be put back.
 #[derive(Debug)]
-pub struct Found {
+pub struct BackupCopy {
     file: PathBuf,
     /// How far it is.
-    pub position: Position,
+    pub position: StorePosition,
 }
 
 /// Checks a whole copy.
 ///
 /// # Errors
 /// It is damaged, too new, or not a store.
-pub fn look(file: &Path) -> Done<Found> {
-    let options = Options::default();
+pub fn look(file: &Path) -> Done<BackupCopy> {
+    let options = StoreOptions::default();
     open::check_all(file, &options)?;
-    let mut reader = Reader::open_with(file, &options)?;
+    let mut reader = SqliteReader::open_with(file, &options)?;
     let unreadable = |source: rusqlite::Error| OpenError::Damaged {
         path: file.to_owned(),
         problem: Damage::Unreadable(source.into()),
@@ -212,24 +213,24 @@ pub fn look(file: &Path) -> Done<Found> {
         // What it knows about daemons is in the same place in all versions.
         let sql = "SELECT value FROM meta WHERE key = 'generation'";
         let generation = reader.conn().query_row(sql, [], |row| row.get(0)).unwrap_or(0);
-        let position = Position { generation, ..Position::default() };
-        return Ok(Found { file: file.to_owned(), position });
+        let position = StorePosition { generation, ..StorePosition::default() };
+        return Ok(BackupCopy { file: file.to_owned(), position });
     }
-    let findings = reader.check(&Pace::at_once()).unwrap_or_else(|error| vec![error.to_string()]);
+    let findings = reader.check(&CheckPace::at_once()).unwrap_or_else(|error| vec![error.to_string()]);
     if !findings.is_empty() {
         return Err(OpenError::Damaged { path: file.to_owned(), problem: Damage::Faults(findings) }.into());
     }
     let position = witness::position(reader.conn()).map_err(unreadable)?;
-    Ok(Found { file: file.to_owned(), position })
+    Ok(BackupCopy { file: file.to_owned(), position })
 }
 
-impl Found {
+impl BackupCopy {
     /// Returns the files that were copied with it.
     ///
     /// # Errors
     /// They cannot be read.
     pub fn files(&self) -> Done<Files> {
-        let reader = Reader::open_with(&self.file, &Options::default())?;
+        let reader = SqliteReader::open_with(&self.file, &StoreOptions::default())?;
         let unreadable = |source: rusqlite::Error| OpenError::Damaged {
             path: self.file.clone(),
             problem: Damage::Unreadable(source.into()),
@@ -249,12 +250,13 @@ impl Found {
     ///
     /// # Errors
     /// The files cannot be written; what was there is then still there, under its own name or as `.old`.
-    pub fn put_back(&self, database: &Path, witness: &Path, seen: u64, at: Wall) -> Done<Position> {
+    pub fn put_back(&self, database: &Path, witness: &Path, seen: u64, at: Wall) -> Done<StorePosition> {
         // The database that is replaced may have been newer than any living shim.
-        let noted = if let Ok(Noted::At(noted)) = witness::look(witness) { noted.generation } else { 0 };
+        let noted =
+            if let Ok(WitnessNote::At(noted)) = witness::look(witness) { noted.generation } else { 0 };
         let seen = seen.max(noted);
         let draft = draft_beside(database);
-        let source = Reader::open_with(&self.file, &Options::default())?;
+        let source = SqliteReader::open_with(&self.file, &StoreOptions::default())?;
         let made = copy((source.conn(), source.answers()), &draft, &mut || Ok(Vec::new()))
             .and_then(|()| self.renew(&draft, seen, at));
         let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
@@ -273,10 +275,10 @@ impl Found {
     }
 
     /// Brings a copy up to date, and its generation above all others.
-    fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<Position> {
+    fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<StorePosition> {
         let refused = |source| not_written(draft, source);
         let_it_shrink(draft).map_err(refused)?;
-        let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
+        let conn = open::connect_writer(draft, &StoreOptions::default()).map_err(refused)?;
         let generation = seen.max(self.position.generation) + LEAP;
         self.note(&conn, generation, at).map_err(refused)?;
         let position = witness::position(&conn).map_err(refused)?;

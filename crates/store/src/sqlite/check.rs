@@ -5,11 +5,11 @@ use super::parse::{
     account_row, answer_row, cursor_row, event_row, files_row, key_row, message_row, run_row, session_row,
     usage_row,
 };
-use super::reader::Reader;
+use super::reader::SqliteReader;
 use super::sums::{
-    ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table, USAGE,
+    ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, SummedTable, TABLES, USAGE,
 };
-use crate::pace::Pace;
+use crate::pace::CheckPace;
 use crate::query::ReadError;
 use crate::rows::{Loaded, RowDamage};
 use rusqlite::types::Value;
@@ -31,13 +31,13 @@ const STEPS: i32 = 1000;
 
 /// A check under way.
 struct Walker {
-    pace: Pace,
+    pace: CheckPace,
     log: PathBuf,
     worked: Duration,
 }
 
 impl Walker {
-    fn new(pace: &Pace, reader: &Reader) -> Walker {
+    fn new(pace: &CheckPace, reader: &SqliteReader) -> Walker {
         Walker { pace: pace.clone(), log: log_of(reader.path()), worked: worked() }
     }
 
@@ -62,12 +62,12 @@ fn worked() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-impl Reader {
+impl SqliteReader {
     /// Checks every page, index and checksum, and returns what is wrong; nothing if all is well.
     ///
     /// # Errors
     /// The file cannot be read at all.
-    pub(super) fn check(&mut self, pace: &Pace) -> Result<Vec<String>, ReadError> {
+    pub(super) fn check(&mut self, pace: &CheckPace) -> Result<Vec<String>, ReadError> {
         let mut findings = Vec::new();
         for table in TABLES {
             if !self.has(table)? {
@@ -81,15 +81,15 @@ impl Reader {
     }
 
     /// Whether a table exists: a file of an earlier version may not have it.
-    fn has(&self, table: &Table) -> Result<bool, ReadError> {
+    fn has(&self, table: &SummedTable) -> Result<bool, ReadError> {
         let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
         Ok(self.one(sql, [table.name], |_| Ok(()))?.is_some())
     }
 
     fn check_pages(
         &mut self,
-        table: &Table,
-        pace: &Pace,
+        table: &SummedTable,
+        pace: &CheckPace,
         findings: &mut Vec<String>,
     ) -> Result<(), ReadError> {
         let mut walker = Walker::new(pace, self);
@@ -111,7 +111,12 @@ impl Reader {
         }
     }
 
-    fn check_rows(&self, table: &Table, pace: &Pace, findings: &mut Vec<String>) -> Result<(), ReadError> {
+    fn check_rows(
+        &self,
+        table: &SummedTable,
+        pace: &CheckPace,
+        findings: &mut Vec<String>,
+    ) -> Result<(), ReadError> {
         let (keys, damage_in) = how(table);
         let mut walker = Walker::new(pace, self);
         let mut after: Vec<Value> = keys.iter().map(|_| Value::Null).collect();
@@ -132,7 +137,7 @@ impl Reader {
     /// Returns the rows after a key: what is wrong with each, and its own key.
     fn page(
         &self,
-        table: &Table,
+        table: &SummedTable,
         keys: &[&str],
         after: &[Value],
         damage_in: DamageIn,
@@ -160,7 +165,7 @@ type Judged = (Option<RowDamage>, Vec<Value>);
 type DamageIn = fn(&Row<'_>) -> rusqlite::Result<Option<RowDamage>>;
 
 /// Returns the key by which a table is walked, and how its rows are judged.
-fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
+fn how(table: &SummedTable) -> (&'static [&'static str], DamageIn) {
     if table.name == SESSIONS.name {
         return (&["rowid"], |row| {
             Ok(match session_row(row)? {

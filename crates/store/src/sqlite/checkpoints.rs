@@ -125,7 +125,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AuditEvent, Batch, Options, Store};
+    use crate::{AuditEvent, Batch, Store, StoreOptions};
     use pinfold_core::Wall;
     use std::time::Instant;
 
@@ -152,7 +152,7 @@ mod tests {
     fn the_log_of_a_store_that_is_written_without_a_pause_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let store = Store::open(&path, &Options::default()).unwrap();
+        let store = Store::open(&path, &StoreOptions::default()).unwrap();
         for _ in 0..100 {
             let tickets: Vec<_> = (0..10).map(|_| store.commit(events(10))).collect();
             tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
@@ -164,7 +164,7 @@ mod tests {
         drop(store);
         assert!(!folder.path().join("s.db-wal").exists(), "an orderly end leaves one file");
         assert_eq!(
-            Store::open(&path, &Options::default()).unwrap().reader().unwrap().max_seq().unwrap(),
+            Store::open(&path, &StoreOptions::default()).unwrap().reader().unwrap().max_seq().unwrap(),
             10_000
         );
     }
@@ -173,7 +173,7 @@ mod tests {
     fn a_store_that_is_written_now_and_then_has_its_log_brought_into_the_file_by_a_thread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let store = Store::open(&path, &Options::default()).unwrap();
+        let store = Store::open(&path, &StoreOptions::default()).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         // One commit fewer than it takes until the writer has to wait.
         for _ in 0..2 {

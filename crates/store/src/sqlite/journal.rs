@@ -2,16 +2,16 @@
 
 use super::answers::AnswerFiles;
 use super::open::{self, Writable};
-use super::reader::Reader;
+use super::reader::SqliteReader;
 use super::reserve::Reserve;
-use super::writer::{Job, Surroundings, Writer};
+use super::writer::{CommitJob, SqliteWriter, Surroundings};
 use crate::batch::Batch;
 use crate::journal::Journal;
-use crate::open::{OpenError, Opened, Options};
-use crate::position::Position;
+use crate::open::{OpenError, Opened, StoreOptions};
+use crate::position::StorePosition;
 use crate::query::Query;
 use crate::ticket::Promise;
-use crate::trouble::{Health, Listener, Trouble};
+use crate::trouble::{Listener, SharedTrouble, Trouble};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,13 @@ use std::thread::{self, JoinHandle};
 #[derive(Debug)]
 pub(crate) struct SqliteJournal {
     path: PathBuf,
-    options: Options,
+    options: StoreOptions,
     opened: Opened,
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<CommitJob>>,
     writer: Option<JoinHandle<()>>,
-    health: Health,
+    health: SharedTrouble,
     leaving: Arc<AtomicBool>,
-    acknowledged: Arc<Mutex<Position>>,
+    acknowledged: Arc<Mutex<StorePosition>>,
 }
 
 impl SqliteJournal {
@@ -37,10 +37,10 @@ impl SqliteJournal {
     ///
     /// # Errors
     /// A damaged file, or one of a later version, is refused and left as it is.
-    pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteJournal, OpenError> {
+    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<SqliteJournal, OpenError> {
         let Writable { conn, opened, position, witness } = open::open_writer(path, options)?;
         let (jobs, waiting) = channel();
-        let (health, leaving) = (Health::default(), Arc::<AtomicBool>::default());
+        let (health, leaving) = (SharedTrouble::default(), Arc::<AtomicBool>::default());
         let acknowledged = Arc::new(Mutex::new(position));
         let around = Surroundings {
             path: path.to_owned(),
@@ -52,7 +52,7 @@ impl SqliteJournal {
             acknowledged: Arc::clone(&acknowledged),
             answers: AnswerFiles::new(options),
         };
-        let writer = Writer::new(conn, position, around);
+        let writer = SqliteWriter::new(conn, position, around);
         let writer = thread::Builder::new()
             .name("store".into())
             .spawn(move || writer.run(&waiting))
@@ -74,11 +74,11 @@ impl Journal for SqliteJournal {
     fn commit(&self, batch: Batch, promise: Promise) {
         // If the writer is gone the job comes back, and dropping it tells its caller.
         if let Some(jobs) = &self.jobs {
-            drop(jobs.send(Job { batch, promise }));
+            drop(jobs.send(CommitJob { batch, promise }));
         }
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> StorePosition {
         *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +99,7 @@ impl Journal for SqliteJournal {
     }
 
     fn reader(&self) -> Result<Box<dyn Query>, OpenError> {
-        Ok(Box::new(Reader::open_with(&self.path, &self.options)?))
+        Ok(Box::new(SqliteReader::open_with(&self.path, &self.options)?))
     }
 }
 

@@ -30,5 +30,5 @@ mod witness;
 mod writer;
 
 pub(crate) use journal::SqliteJournal;
-pub(crate) use reader::Reader as SqliteReader;
+pub(crate) use reader::SqliteReader;
 pub(crate) use schema::VERSION as SCHEMA_VERSION;

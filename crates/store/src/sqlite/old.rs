@@ -1,8 +1,8 @@
 //! What is old enough to be forgotten, from where on nothing was, and how large everything is.
 
-use super::reader::Reader;
-use crate::query::{Part, Place, Read};
-use crate::rows::Complete;
+use super::reader::SqliteReader;
+use crate::query::{ListPage, MessagePlace, Read};
+use crate::rows::CompleteFrom;
 use crate::step::{KEPT_RUNS, Untold};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::Wall;
@@ -21,7 +21,7 @@ const OLD_RUNS: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AND
 const OLD_MESSAGES: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AND ?2 IS NOT NULL AND
      (SELECT done_at FROM messages WHERE session = sessions.id AND state = 'done' ORDER BY rowid LIMIT 1) < ?1";
 
-impl Reader {
+impl SqliteReader {
     /// Returns the sessions, not archived, whose oldest run ended before a moment and that have more runs
     /// than are kept.
     pub(super) fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
@@ -38,25 +38,25 @@ impl Reader {
         &self,
         session: SessionId,
         before: Wall,
-        after: Place,
+        after: MessagePlace,
         most: u64,
-    ) -> Read<Part<Ulid, Place>> {
+    ) -> Read<ListPage<Ulid, MessagePlace>> {
         let sql = "SELECT rowid, id FROM messages WHERE session = ?1 AND rowid > ?2
                        AND state = 'done' AND done_at < ?3 ORDER BY rowid LIMIT ?4";
         let params = params![session.to_string(), after.0, before.0, most];
         let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
         let found: Vec<(i64, String)> = self.all(sql, params, read)?;
         let full = found.len() as u64 >= most;
-        let next = found.last().filter(|_| full).map(|(place, _)| Place(*place));
-        Ok(Part { rows: found.iter().filter_map(|(_, id)| id.parse().ok()).collect(), next })
+        let next = found.last().filter(|_| full).map(|(place, _)| MessagePlace(*place));
+        Ok(ListPage { rows: found.iter().filter_map(|(_, id)| id.parse().ok()).collect(), next })
     }
 
     /// Returns where the events begin from which on none was forgotten.
-    pub(super) fn complete_from(&self) -> Read<Option<Complete>> {
+    pub(super) fn complete_from(&self) -> Read<Option<CompleteFrom>> {
         let seq: Option<Option<u64>> = self.one(COMPLETE_FROM, [], |row| row.get(0))?;
         let Some(seq) = seq.flatten() else { return Ok(None) };
         let first = "SELECT seq, at FROM events WHERE seq >= ?1 ORDER BY seq LIMIT 1";
-        self.one(first, [seq], |row| Ok(Complete { seq: row.get(0)?, at: Wall(row.get(1)?) }))
+        self.one(first, [seq], |row| Ok(CompleteFrom { seq: row.get(0)?, at: Wall(row.get(1)?) }))
     }
 
     /// Returns what was forgotten and not yet reported.

@@ -7,9 +7,9 @@ use super::errors::{damaged, io_error, unusable};
 use super::files::{beside, files, length, log_of, sync_folder, tighten};
 use super::schema;
 use super::sums::{self, EVENTS};
-use super::witness::{self, Noted, Witness};
-use crate::open::{Damage, OpenError, Opened, Options};
-use crate::position::Position;
+use super::witness::{self, Witness, WitnessNote};
+use crate::open::{Damage, OpenError, Opened, StoreOptions};
+use crate::position::StorePosition;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ffi};
 use std::fs::{self, File};
 use std::io;
@@ -30,25 +30,25 @@ const CHECKED_AT_ONCE: u64 = 8 << 20;
 pub(crate) struct Writable {
     pub(crate) conn: Connection,
     pub(crate) opened: Opened,
-    pub(crate) position: Position,
+    pub(crate) position: StorePosition,
     pub(crate) witness: Option<Witness>,
 }
 
 /// Opens or creates a file for writing.
-pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Writable, OpenError> {
+pub(crate) fn open_writer(path: &Path, options: &StoreOptions) -> Result<Writable, OpenError> {
     let noted = match &options.witness {
         Some(witness) => witness::look(witness).map_err(|source| io_error(witness, source))?,
-        None => Noted::Missing,
+        None => WitnessNote::Missing,
     };
     let created = is_missing(path)?;
     match (created, noted) {
-        (true, Noted::At(position)) => return Err(damaged(path, Damage::Missing(position))),
-        (_, Noted::Damaged) => {
+        (true, WitnessNote::At(position)) => return Err(damaged(path, Damage::Missing(position))),
+        (_, WitnessNote::Damaged) => {
             return Err(damaged(path, Damage::Witness(options.witness.clone().unwrap_or_default())));
         }
-        (true, Noted::Missing) => create(path)?,
-        (false, Noted::At(position)) => check(path, options, Some(position))?,
-        (false, Noted::Missing) => check(path, options, None)?,
+        (true, WitnessNote::Missing) => create(path)?,
+        (false, WitnessNote::At(position)) => check(path, options, Some(position))?,
+        (false, WitnessNote::Missing) => check(path, options, None)?,
     }
     let tightened = tighten(path).map_err(|source| io_error(path, source))?;
     let conn = connect_writer(path, options).map_err(|source| unusable(path, source))?;
@@ -57,13 +57,13 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Writable, Op
         .witness
         .as_ref()
         .map(|witness| Witness::open(witness, &position).map_err(|source| io_error(witness, source)));
-    let witnessed = !created && options.witness.is_some() && noted == Noted::Missing;
+    let witnessed = !created && options.witness.is_some() && noted == WitnessNote::Missing;
     let opened = Opened { created, tightened, witnessed };
     Ok(Writable { conn, opened, position, witness: witness.transpose()? })
 }
 
 /// Opens an existing file for reading, even while another process writes it.
-pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, OpenError> {
+pub(crate) fn open_reader(path: &Path, options: &StoreOptions) -> Result<Connection, OpenError> {
     if is_missing(path)? {
         return Err(OpenError::Missing { path: path.to_owned() });
     }
@@ -104,7 +104,7 @@ fn make(draft: &Path) -> Result<(), OpenError> {
         .open(draft)
         .map_err(|source| io_error(draft, source))?;
     begin_so_that_it_can_shrink(draft).map_err(|source| unusable(draft, source))?;
-    let conn = connect_writer(draft, &Options::default()).map_err(|source| unusable(draft, source))?;
+    let conn = connect_writer(draft, &StoreOptions::default()).map_err(|source| unusable(draft, source))?;
     conn.close().map_err(|(_, source)| unusable(draft, source))?;
     File::open(draft).and_then(|file| file.sync_all()).map_err(|source| io_error(draft, source))
 }
@@ -130,7 +130,7 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Checks that the file is whole, ours, of a known version, and as far as it was; changes nothing.
-fn check(path: &Path, options: &Options, noted: Option<Position>) -> Result<(), OpenError> {
+fn check(path: &Path, options: &StoreOptions, noted: Option<StorePosition>) -> Result<(), OpenError> {
     let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
     check_version(path, &conn)?;
     check_schema(path, &conn)?;
@@ -149,7 +149,7 @@ pub(crate) fn is_small_and_whole(conn: &Connection, path: &Path) -> bool {
 }
 
 /// Checks that a file is whole, ours and of a known version, however large it is.
-pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError> {
+pub(crate) fn check_all(path: &Path, options: &StoreOptions) -> Result<(), OpenError> {
     if is_missing(path)? {
         return Err(OpenError::Missing { path: path.to_owned() });
     }
@@ -161,11 +161,11 @@ pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError>
 }
 
 /// Checks that everything that was there is still there.
-fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(), OpenError> {
+fn check_position(path: &Path, conn: &Connection, noted: StorePosition) -> Result<(), OpenError> {
     let failed = |source| unusable(path, source);
     // A file from before there were witnesses is older than any of them.
     let old = schema::version(conn).map_err(failed)? < schema::SUMMED;
-    let found = if old { Position::default() } else { witness::position(conn).map_err(failed)? };
+    let found = if old { StorePosition::default() } else { witness::position(conn).map_err(failed)? };
     if found.is_behind(&noted) {
         return Err(damaged(path, Damage::Behind { found, noted }));
     }
@@ -224,7 +224,7 @@ fn check_pages(path: &Path, conn: &Connection) -> Result<(), OpenError> {
 
 /// Opens a connection that creates and changes nothing. If there is a log it needs SQLite's shared index,
 /// which is not data; without one, nothing writes, and the file can be read as it is.
-fn connect_checker(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+fn connect_checker(path: &Path, options: &StoreOptions) -> rusqlite::Result<Connection> {
     if length(&log_of(path)).is_ok_and(|bytes| bytes > 0) {
         return connect_reader(path, options);
     }
@@ -246,7 +246,7 @@ fn percent_encoded(path: &Path) -> String {
     text
 }
 
-fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+fn connect_reader(path: &Path, options: &StoreOptions) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(options.busy_timeout)?;
@@ -256,7 +256,7 @@ fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection
 }
 
 /// Opens a connection that writes durably, to tables of this version.
-pub(crate) fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+pub(crate) fn connect_writer(path: &Path, options: &StoreOptions) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(options.busy_timeout)?;
@@ -296,12 +296,12 @@ mod tests {
     fn a_writer_is_durable_and_a_reader_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let writer = open_writer(&path, &Options::default()).unwrap().conn;
+        let writer = open_writer(&path, &StoreOptions::default()).unwrap().conn;
         let pragma = |name: &str| -> i64 { writer.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
         assert_eq!((pragma("synchronous"), pragma("foreign_keys"), pragma("mmap_size")), (2, 1, 0));
         let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         assert_eq!((mode.as_str(), pragma("busy_timeout")), ("wal", 5000));
-        let reader = open_reader(&path, &Options::default()).unwrap();
+        let reader = open_reader(&path, &StoreOptions::default()).unwrap();
         reader.execute("DELETE FROM events", []).unwrap_err();
     }
 

@@ -1,10 +1,12 @@
 //! Turns rows of the tables into what readers return.
 
-use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, Table, USAGE};
-use crate::answer::Kept;
+use super::sums::{
+    ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, SummedTable, USAGE,
+};
+use crate::answer::AnswerKept;
 use crate::rows::{
-    Cursor, DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, SpentKey, StoredSession,
-    TurnPlace,
+    Cursor, DamagedSession, Loaded, Message, MessageState, RowDamage, SpentKey, StoredEvent, StoredRun,
+    StoredSession, TurnPlace,
 };
 use crate::ulid::{SessionId, Ulid};
 use crate::usage::Spent;
@@ -33,7 +35,7 @@ pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<Loaded> {
 /// Returns a row as it was written, or what is wrong with it. Fails only if SQLite itself cannot read it.
 fn checked<T>(
     row: &Row<'_>,
-    table: &Table,
+    table: &SummedTable,
     whole: fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Result<T, String>> {
     match whole(row) {
@@ -64,7 +66,7 @@ fn readable(row: &Row<'_>, column: usize) -> Option<String> {
     Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
-fn problem(error: &rusqlite::Error, table: &Table) -> String {
+fn problem(error: &rusqlite::Error, table: &SummedTable) -> String {
     if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = error {
         let besides = || column.checked_sub(table.columns.len() + 1).and_then(|at| table.besides.get(at));
         let name = match table.columns.get(*column).or_else(besides) {
@@ -89,7 +91,7 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         enqueued_at: Wall(0),
         done_at: None,
         answer: None,
-        kept: Kept::default(),
+        kept: AnswerKept::default(),
         taken: None,
         files: Vec::new(),
         failure: None,
@@ -110,13 +112,13 @@ fn whole_cursor(row: &Row<'_>) -> rusqlite::Result<Cursor> {
 }
 
 /// What is known about an answer besides the row of its message: how it is kept, and the checksum of its file.
-pub(crate) type BesideRow = (Kept, Option<i64>);
+pub(crate) type BesideRow = (AnswerKept, Option<i64>);
 
 /// Returns how an answer is kept, or what is wrong with its row.
 pub(crate) fn answer_row(row: &Row<'_>) -> rusqlite::Result<Result<BesideRow, RowDamage>> {
     let read = checked(row, &ANSWERS, |row| {
         let (bytes, content, cut) = (row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?);
-        Ok((Kept { beside: content.map(|_| bytes), cut }, content))
+        Ok((AnswerKept { beside: content.map(|_| bytes), cut }, content))
     })?;
     Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
 }
@@ -178,7 +180,7 @@ fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
         enqueued_at: Wall(row.get(6)?),
         done_at: wall(row, 7)?,
         answer: row.get(8)?,
-        kept: Kept::default(),
+        kept: AnswerKept::default(),
         taken: None,
         files: Vec::new(),
         failure: row.get(9)?,
@@ -208,11 +210,11 @@ fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {
 /// A row that is a waiting message, according to an index.
 pub(crate) struct WaitingRow {
     pub(crate) session: SessionId,
-    pub(crate) message: Waiting,
+    pub(crate) message: WaitingMessage,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Waiting {
+pub(crate) enum WaitingMessage {
     Whole(Queued),
     /// It was altered since it was written, and must not be delivered.
     Damaged,
@@ -223,17 +225,17 @@ pub(crate) enum Waiting {
 pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<WaitingRow> {
     let Message { id, session, state, tries, damage, .. } = message_row(row)?;
     let message = match state {
-        _ if damage.is_some() => Waiting::Damaged,
+        _ if damage.is_some() => WaitingMessage::Damaged,
         MessageState::Queued | MessageState::Delivered => {
-            Waiting::Whole(Queued { message: id.into(), tries })
+            WaitingMessage::Whole(Queued { message: id.into(), tries })
         }
-        MessageState::Done | MessageState::Failed => Waiting::Not,
+        MessageState::Done | MessageState::Failed => WaitingMessage::Not,
     };
     Ok(WaitingRow { session, message })
 }
 
-pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
-    Ok(checked(row, &RUNS, whole_run)?.unwrap_or_else(|problem| Run {
+pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
+    Ok(checked(row, &RUNS, whole_run)?.unwrap_or_else(|problem| StoredRun {
         session: SessionId(known(row, 0)),
         number: RunNumber(0),
         id: None,
@@ -251,8 +253,8 @@ pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
     }))
 }
 
-fn whole_run(row: &Row<'_>) -> rusqlite::Result<Run> {
-    Ok(Run {
+fn whole_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
+    Ok(StoredRun {
         session: parsed(row, 0)?,
         number: RunNumber(row.get(1)?),
         id: parsed_if_any(row, 2)?,
@@ -270,9 +272,9 @@ fn whole_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     })
 }
 
-pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
+pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
     let seq = row.get::<_, i64>(0)?.cast_unsigned();
-    Ok(checked(row, &EVENTS, whole_event)?.unwrap_or_else(|problem| Event {
+    Ok(checked(row, &EVENTS, whole_event)?.unwrap_or_else(|problem| StoredEvent {
         seq,
         at: Wall(0),
         session: None,
@@ -285,8 +287,8 @@ pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
     }))
 }
 
-fn whole_event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    Ok(Event {
+fn whole_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
+    Ok(StoredEvent {
         seq: row.get(0)?,
         at: Wall(row.get(1)?),
         session: parsed_if_any(row, 2)?,

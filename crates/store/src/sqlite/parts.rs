@@ -1,66 +1,66 @@
 //! Lists of any length, in parts: a reader never holds more of one in memory than fits into the room it gives.
 
 use super::parse::{event_row, message_row};
-use super::reader::{EVENT, MESSAGE, Reader};
-use crate::query::{COUNTED, Count, EventQuery, MessageQuery, Part, Place, Query, Read, Take};
-use crate::rows::{Event, Message, MessageState};
+use super::reader::{EVENT, MESSAGE, SqliteReader};
+use crate::query::{COUNTED, EventQuery, ListPage, MessagePlace, MessageQuery, Query, Read, RowCount, Take};
+use crate::rows::{Message, MessageState, StoredEvent};
 use crate::size::{MOST, of_event, of_message};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::MessageId;
 use rusqlite::{Params, Row, params};
 
-impl Reader {
+impl SqliteReader {
     /// Returns messages of a session after a place, in order, until there are `most` or the room is used up;
     /// at least one, if there is one.
     pub(super) fn message_part(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
         room: usize,
-    ) -> Read<Part<Message, Place>> {
+    ) -> Read<ListPage<Message, MessagePlace>> {
         let most = most.min(MOST);
         let places = self.places(query, after, most)?;
         let (mut rows, mut used, mut last) = (Vec::new(), 0, after);
         let whole = (places.len() as u64) < most;
         for place in places {
             if used >= room {
-                return Ok(Part { rows, next: Some(last) });
+                return Ok(ListPage { rows, next: Some(last) });
             }
             // A message that has gone meanwhile, or moved to the end of the queue, is no longer here.
             let row = self.one(&format!("{} WHERE rowid = ?1", *MESSAGE), [place], message_row)?;
             let row = row.map(|message| self.with_kept(message)).transpose()?;
             used += row.as_ref().map_or(0, of_message);
             rows.extend(row);
-            last = Place(place);
+            last = MessagePlace(place);
         }
-        Ok(Part { rows, next: (!whole).then_some(last) })
+        Ok(ListPage { rows, next: (!whole).then_some(last) })
     }
 
     /// Returns the place after which a list begins that takes only some of the messages: after one of them,
     /// or the last ones.
-    pub(super) fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
-        let Take::Last(count) = take else { return Ok(Place::default()) };
+    pub(super) fn message_place(&self, query: MessageQuery, take: Take) -> Read<MessagePlace> {
+        let Take::Last(count) = take else { return Ok(MessagePlace::default()) };
         if count == 0 {
-            return Ok(Place(i64::MAX));
+            return Ok(MessagePlace(i64::MAX));
         }
         let sql = format!("{} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", places_of(query));
         let first = self.one(&sql, params![query.session.to_string(), count - 1], rowid)?;
-        Ok(first.map_or_else(Place::default, |first| Place(first - 1)))
+        Ok(first.map_or_else(MessagePlace::default, |first| MessagePlace(first - 1)))
     }
 
     /// Returns the place right after a message of a session.
-    pub(super) fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
+    pub(super) fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<MessagePlace>> {
         let sql = "SELECT rowid FROM messages WHERE session = ?1 AND id = ?2";
         let params = params![session.to_string(), Ulid::from(message).to_string()];
-        Ok(self.one(sql, params, rowid)?.map(Place))
+        Ok(self.one(sql, params, rowid)?.map(MessagePlace))
     }
 
     /// Returns the last message of a list of `most` after a place, if more come after it.
     pub(super) fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
     ) -> Read<Option<Ulid>> {
         let Some(before) = most.checked_sub(1) else { return Ok(None) };
@@ -74,12 +74,12 @@ impl Reader {
     }
 
     /// Returns how many messages there are after a place.
-    pub(super) fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
+    pub(super) fn count_messages(&self, query: MessageQuery, after: MessagePlace) -> Read<u64> {
         let sql = format!("{} AND rowid > ?2", places_of(query)).replacen("rowid", "count(*)", 1);
         self.count(&sql, params![query.session.to_string(), after.0])
     }
 
-    fn places(&self, query: MessageQuery, after: Place, most: u64) -> Read<Vec<i64>> {
+    fn places(&self, query: MessageQuery, after: MessagePlace, most: u64) -> Read<Vec<i64>> {
         let sql = format!("{} AND rowid > ?2 ORDER BY rowid LIMIT ?3", places_of(query));
         self.all(&sql, params![query.session.to_string(), after.0, most], rowid)
     }
@@ -92,7 +92,7 @@ impl Reader {
         after: u64,
         most: u64,
         room: usize,
-    ) -> Read<Part<Event, u64>> {
+    ) -> Read<ListPage<StoredEvent, u64>> {
         let most = usize::try_from(most.min(MOST)).unwrap_or(usize::MAX);
         let sql = format!("{} {} ORDER BY seq", *EVENT, where_events(query));
         let part = self.conn().prepare_cached(&sql).and_then(|mut statement| {
@@ -100,13 +100,13 @@ impl Reader {
             let (mut rows, mut used) = (Vec::new(), 0);
             while let Some(row) = found.next()? {
                 if rows.len() >= most || used >= room {
-                    return Ok(Part { next: rows.last().map(|last: &Event| last.seq), rows });
+                    return Ok(ListPage { next: rows.last().map(|last: &StoredEvent| last.seq), rows });
                 }
                 let event = event_row(row)?;
                 used += of_event(&event);
                 rows.push(event);
             }
-            Ok(Part { rows, next: None })
+            Ok(ListPage { rows, next: None })
         });
         part.map_err(|source| self.error(source))
     }
@@ -150,15 +150,15 @@ impl Reader {
     }
 
     /// Returns how many events there are after a number. A session may have a million of them.
-    pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
+    pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<RowCount> {
         if !query.is_of_some() {
-            return self.count_all_events(after).map(Count::Exactly);
+            return self.count_all_events(after).map(RowCount::Exactly);
         }
         let all = EventQuery { after, take: Take::All, ..query.clone() };
         let after = self.event_place(&all)?;
         let some = format!("SELECT 1 FROM events {} LIMIT ?5", where_events(query));
         let sql = format!("SELECT count(*) FROM ({some})");
-        Ok(Count::of_some(self.count(&sql, with(event_params(query, after), COUNTED + 1))?))
+        Ok(RowCount::of_some(self.count(&sql, with(event_params(query, after), COUNTED + 1))?))
     }
 
     /// Where nothing was forgotten there are no gaps, so only what stayed from before has to be counted.
@@ -219,15 +219,15 @@ fn with((after, until, since, session): EventParams, offset: u64) -> impl Params
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Store};
+    use crate::{Store, StoreOptions};
 
     /// A session may have a million finished messages: the others are found without them.
     #[test]
     fn messages_in_a_state_are_found_by_the_smallest_index() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let _store = Store::open(&path, &Options::default()).unwrap();
-        let reader = Reader::open_with(&path, &Options::default()).unwrap();
+        let _store = Store::open(&path, &StoreOptions::default()).unwrap();
+        let reader = SqliteReader::open_with(&path, &StoreOptions::default()).unwrap();
         let plan = |state| {
             let session = SessionId(Ulid::new(0, 0));
             let places = places_of(MessageQuery { session, state });

@@ -3,11 +3,13 @@
 use super::files::files;
 use super::parse::{cursor_row, event_row, key_row, message_row, run_row, session_row, waiting_row};
 use super::parts::in_state;
-use super::reader::{CURSOR, EVENT, Inbox, KEY, MESSAGE, RUN, Reader, SESSION, WAITING};
+use super::reader::{CURSOR, EVENT, KEY, MESSAGE, RUN, SESSION, SqliteReader, WAITING, WaitingMessages};
 use crate::copy::{BackupError, Files};
-use crate::pace::Pace;
-use crate::query::{Count, EventQuery, MessageQuery, Part, Place, Query, Read, Take};
-use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
+use crate::pace::CheckPace;
+use crate::query::{EventQuery, ListPage, MessagePlace, MessageQuery, Query, Read, RowCount, Take};
+use crate::rows::{
+    CompleteFrom, Cursor, Loaded, Lookup, Message, MessageState, Meta, SpentKey, StoredEvent, StoredRun,
+};
 use crate::step::Untold;
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use crate::usage::{UsageQuery, UsageSum};
@@ -17,10 +19,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-impl Query for Reader {
+impl Query for SqliteReader {
     fn sessions(&self) -> Read<Vec<Loaded>> {
         let mut sessions = self.all(&format!("{} ORDER BY position, id", *SESSION), [], session_row)?;
-        let mut waiting: BTreeMap<SessionId, Inbox> = BTreeMap::new();
+        let mut waiting: BTreeMap<SessionId, WaitingMessages> = BTreeMap::new();
         for row in self.all(&format!("{} ORDER BY rowid", *WAITING), [], waiting_row)? {
             waiting.entry(row.session).or_default().add(row.message);
         }
@@ -91,35 +93,35 @@ impl Query for Reader {
     fn message_part(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
         room: usize,
-    ) -> Read<Part<Message, Place>> {
+    ) -> Read<ListPage<Message, MessagePlace>> {
         self.message_part(query, after, most, room)
     }
 
-    fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
+    fn message_place(&self, query: MessageQuery, take: Take) -> Read<MessagePlace> {
         self.message_place(query, take)
     }
 
-    fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
+    fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<MessagePlace>> {
         self.place_behind(session, message)
     }
 
     fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
-        after: Place,
+        after: MessagePlace,
         most: u64,
     ) -> Read<Option<Ulid>> {
         self.message_behind_which_more_come(query, after, most)
     }
 
-    fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
+    fn count_messages(&self, query: MessageQuery, after: MessagePlace) -> Read<u64> {
         self.count_messages(query, after)
     }
 
-    fn runs(&self, session: SessionId, take: Take) -> Read<Vec<Run>> {
+    fn runs(&self, session: SessionId, take: Take) -> Read<Vec<StoredRun>> {
         self.taken(
             &format!("{} WHERE session = ?1", *RUN),
             "number",
@@ -129,7 +131,7 @@ impl Query for Reader {
         )
     }
 
-    fn run(&self, id: RunId) -> Read<Option<Run>> {
+    fn run(&self, id: RunId) -> Read<Option<StoredRun>> {
         let found = self.one(&format!("{} WHERE id = ?1", *RUN), [id.to_string()], run_row)?;
         let damage = found.as_ref().and_then(|run| run.damage.clone());
         damage.map_or(Ok(found), |damage| Err(self.damaged("run", damage)))
@@ -149,7 +151,7 @@ impl Query for Reader {
         self.accounts()
     }
 
-    fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {
+    fn events(&self, query: &EventQuery) -> Read<Vec<StoredEvent>> {
         // Only what is asked for is in the statement, and a plus keeps SQLite from choosing an index: without
         // it, it would walk through all numbers to find a time.
         let mut sql = match query.since {
@@ -164,7 +166,13 @@ impl Query for Reader {
         self.taken(&sql, "seq", query.take, params, event_row)
     }
 
-    fn event_part(&self, query: &EventQuery, after: u64, most: u64, room: usize) -> Read<Part<Event, u64>> {
+    fn event_part(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+        room: usize,
+    ) -> Read<ListPage<StoredEvent, u64>> {
         self.event_part(query, after, most, room)
     }
 
@@ -176,7 +184,7 @@ impl Query for Reader {
         self.event_behind_which_more_come(query, after, most)
     }
 
-    fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
+    fn count_events(&self, query: &EventQuery, after: u64) -> Read<RowCount> {
         self.count_events(query, after)
     }
 
@@ -185,7 +193,7 @@ impl Query for Reader {
         Ok(seq.flatten().unwrap_or(0))
     }
 
-    fn complete_from(&self) -> Read<Option<Complete>> {
+    fn complete_from(&self) -> Read<Option<CompleteFrom>> {
         self.complete_from()
     }
 
@@ -201,9 +209,9 @@ impl Query for Reader {
         &self,
         session: SessionId,
         before: Wall,
-        after: Place,
+        after: MessagePlace,
         most: u64,
-    ) -> Read<Part<Ulid, Place>> {
+    ) -> Read<ListPage<Ulid, MessagePlace>> {
         self.old_messages(session, before, after, most)
     }
 
@@ -229,7 +237,7 @@ impl Query for Reader {
         lengths.into_iter().sum()
     }
 
-    fn check(&mut self, pace: &Pace) -> Read<Vec<String>> {
+    fn check(&mut self, pace: &CheckPace) -> Read<Vec<String>> {
         self.check(pace)
     }
 

@@ -3,10 +3,10 @@
 use super::answers::AnswerFiles;
 use super::errors::read_error;
 use super::open;
-use super::parse::{BesideRow, Waiting, answer_row, waiting_row};
+use super::parse::{BesideRow, WaitingMessage, answer_row, waiting_row};
 use super::schema;
 use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
-use crate::open::{OpenError, Options};
+use crate::open::{OpenError, StoreOptions};
 use crate::query::{Read, ReadError, Take};
 use crate::rows::{Loaded, Lookup, Message, RowDamage, StoredSession};
 use pinfold_core::inbox::Queued;
@@ -30,7 +30,7 @@ pub(super) static CURSOR: LazyLock<String> = LazyLock::new(|| CURSORS.select());
 
 /// A connection that only reads. Each call sees the store as it was at one moment.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct SqliteReader {
     conn: Connection,
     path: PathBuf,
     answers: AnswerFiles,
@@ -38,15 +38,15 @@ pub(crate) struct Reader {
     spends: bool,
 }
 
-impl Reader {
+impl SqliteReader {
     /// Opens a store for reading only, whether or not another process writes it.
     ///
     /// # Errors
     /// A missing, damaged or too new file.
-    pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Reader, OpenError> {
+    pub(crate) fn open_with(path: &Path, options: &StoreOptions) -> Result<SqliteReader, OpenError> {
         let (conn, answers) = (open::open_reader(path, options)?, AnswerFiles::new(options));
         let spends = schema::version(&conn).is_ok_and(|version| version >= schema::SPENDS);
-        Ok(Reader { conn, path: path.to_owned(), answers, spends })
+        Ok(SqliteReader { conn, path: path.to_owned(), answers, spends })
     }
 
     pub(crate) fn conn(&self) -> &Connection {
@@ -70,7 +70,7 @@ impl Reader {
     pub(super) fn whole(&self, mut loaded: Loaded) -> Read<Loaded> {
         if let Loaded::Whole(stored) = &mut loaded {
             let sql = format!("{} AND session = ?1 ORDER BY rowid", *WAITING);
-            let mut inbox = Inbox::default();
+            let mut inbox = WaitingMessages::default();
             self.all(&sql, [stored.id.to_string()], waiting_row)?
                 .into_iter()
                 .for_each(|row| inbox.add(row.message));
@@ -183,17 +183,17 @@ impl Reader {
 
 /// The waiting messages of one session.
 #[derive(Default)]
-pub(super) struct Inbox {
+pub(super) struct WaitingMessages {
     queued: Vec<Queued>,
     damaged: u64,
 }
 
-impl Inbox {
-    pub(super) fn add(&mut self, message: Waiting) {
+impl WaitingMessages {
+    pub(super) fn add(&mut self, message: WaitingMessage) {
         match message {
-            Waiting::Whole(queued) => self.queued.push(queued),
-            Waiting::Damaged => self.damaged += 1,
-            Waiting::Not => {}
+            WaitingMessage::Whole(queued) => self.queued.push(queued),
+            WaitingMessage::Damaged => self.damaged += 1,
+            WaitingMessage::Not => {}
         }
     }
 

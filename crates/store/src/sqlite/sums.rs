@@ -14,7 +14,7 @@ const ROW_SUM: &str = "row_sum";
 const RESUM: &str = "resum";
 
 /// One table with checksums. The order of its columns is the order in which they are summed and read, forever.
-pub(crate) struct Table {
+pub(crate) struct SummedTable {
     pub(crate) name: &'static str,
     /// Tells rows of one table from those of another.
     tag: i64,
@@ -23,13 +23,13 @@ pub(crate) struct Table {
     pub(crate) besides: &'static [&'static str],
 }
 
-pub(crate) const SESSIONS: Table = Table {
+pub(crate) const SESSIONS: SummedTable = SummedTable {
     name: "sessions",
     tag: 1,
     columns: &["id", "name", "definition", "core", "created_at", "archived_at", "position"],
     besides: &["parent"],
 };
-pub(crate) const MESSAGES: Table = Table {
+pub(crate) const MESSAGES: SummedTable = SummedTable {
     name: "messages",
     tag: 2,
     columns: &[
@@ -50,7 +50,7 @@ pub(crate) const MESSAGES: Table = Table {
     ],
     besides: &[],
 };
-pub(crate) const RUNS: Table = Table {
+pub(crate) const RUNS: SummedTable = SummedTable {
     name: "runs",
     tag: 3,
     columns: &[
@@ -70,23 +70,23 @@ pub(crate) const RUNS: Table = Table {
     ],
     besides: &[],
 };
-pub(crate) const EVENTS: Table = Table {
+pub(crate) const EVENTS: SummedTable = SummedTable {
     name: "events",
     tag: 4,
     columns: &["seq", "at", "session", "name", "run", "kind", "why", "data"],
     besides: &[],
 };
-pub(crate) const KEYS: Table = Table {
+pub(crate) const KEYS: SummedTable = SummedTable {
     name: "keys",
     tag: 5,
     columns: &["session", "key", "message", "enqueued_at", "done_at"],
     besides: &[],
 };
-pub(crate) const CURSORS: Table =
-    Table { name: "cursors", tag: 6, columns: &["session", "run", "position", "state"], besides: &[] };
-pub(crate) const ANSWERS: Table =
-    Table { name: "answers", tag: 7, columns: &["message", "bytes", "content", "cut"], besides: &[] };
-pub(crate) const USAGE: Table = Table {
+pub(crate) const CURSORS: SummedTable =
+    SummedTable { name: "cursors", tag: 6, columns: &["session", "run", "position", "state"], besides: &[] };
+pub(crate) const ANSWERS: SummedTable =
+    SummedTable { name: "answers", tag: 7, columns: &["message", "bytes", "content", "cut"], besides: &[] };
+pub(crate) const USAGE: SummedTable = SummedTable {
     name: "usage",
     tag: 8,
     columns: &[
@@ -95,15 +95,15 @@ pub(crate) const USAGE: Table = Table {
     ],
     besides: &[],
 };
-pub(crate) const ACCOUNTS: Table =
-    Table { name: "accounts", tag: 9, columns: &["name", "state"], besides: &[] };
-pub(crate) const FILES: Table =
-    Table { name: "files", tag: 10, columns: &["message", "paths"], besides: &[] };
+pub(crate) const ACCOUNTS: SummedTable =
+    SummedTable { name: "accounts", tag: 9, columns: &["name", "state"], besides: &[] };
+pub(crate) const FILES: SummedTable =
+    SummedTable { name: "files", tag: 10, columns: &["message", "paths"], besides: &[] };
 /// All tables with checksums.
-pub(crate) const TABLES: [&Table; 10] =
+pub(crate) const TABLES: [&SummedTable; 10] =
     [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS, &ANSWERS, &USAGE, &ACCOUNTS, &FILES];
 
-impl Table {
+impl SummedTable {
     /// Returns the statement that reads all columns and the checksum.
     pub(crate) fn select(&self) -> String {
         format!("SELECT {} FROM {}", self.all(), self.name)

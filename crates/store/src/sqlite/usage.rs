@@ -1,7 +1,7 @@
 //! What turns used and what is known about accounts, read and written.
 
 use super::parse::{account_row, files_row, usage_row};
-use super::reader::Reader;
+use super::reader::SqliteReader;
 use super::sums::{ACCOUNTS, FILES, USAGE};
 use crate::query::Read;
 use crate::rows::{Message, RowDamage};
@@ -17,7 +17,7 @@ static OF_MESSAGE: LazyLock<String> =
 static ALL_ACCOUNTS: LazyLock<String> = LazyLock::new(|| format!("{} ORDER BY name", ACCOUNTS.select()));
 static OF_FILES: LazyLock<String> = LazyLock::new(|| format!("{} WHERE message = ?1", FILES.select()));
 
-impl Reader {
+impl SqliteReader {
     /// Returns sums of what turns used; rows pass one by one, however many there are.
     pub(super) fn usage(&self, query: &UsageQuery) -> Read<Vec<UsageSum>> {
         let mut sums = Sums::new(query.by);

@@ -35,7 +35,7 @@ fn fill(file: &mut File, mut length: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AuditEvent, Batch, Options, Store};
+    use crate::{AuditEvent, Batch, Store, StoreOptions};
     use pinfold_core::Wall;
     use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ mod tests {
     fn a_calm_store_makes_room_once_and_whoever_finds_it_after_a_crash_reads_everything() {
         let temp = tempfile::tempdir().unwrap();
         let (path, log) = (temp.path().join("s.db"), temp.path().join("s.db-wal"));
-        let store = Store::open(&path, &Options::default()).unwrap();
+        let store = Store::open(&path, &StoreOptions::default()).unwrap();
         store.commit(event()).wait().unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         while std::fs::metadata(&log).unwrap().len() < WHOLE {
@@ -65,7 +65,7 @@ mod tests {
         let found = temp.path().join("found.db");
         std::fs::copy(&path, &found).unwrap();
         std::fs::copy(&log, temp.path().join("found.db-wal")).unwrap();
-        let again = Store::open(&found, &Options::default()).unwrap();
+        let again = Store::open(&found, &StoreOptions::default()).unwrap();
         assert_eq!(again.reader().unwrap().max_seq().unwrap(), 51);
         assert_eq!(again.commit(event()).wait().unwrap().seqs, 52..53);
     }

@@ -7,7 +7,7 @@
 //! Two slots are written in turn, each in its own page and with a checksum: a torn one leaves the other.
 
 use super::sums::Sum;
-use crate::position::Position;
+use crate::position::StorePosition;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::{File, OpenOptions};
@@ -21,14 +21,14 @@ const PAGE: u64 = 4096;
 const SLOT: usize = 56;
 
 /// Returns how far the store of a connection is.
-pub(crate) fn position(conn: &Connection) -> rusqlite::Result<Position> {
+pub(crate) fn position(conn: &Connection) -> rusqlite::Result<StorePosition> {
     let value = |key: &str| {
         let sql = "SELECT value FROM meta WHERE key = ?1";
         conn.prepare_cached(sql)?.query_row([key], |row| row.get::<_, u64>(0)).optional()
     };
     let (generation, steps) = (value("generation")?.unwrap_or(0), value("steps")?.unwrap_or(0));
     let (seq, sum) = newest(conn)?;
-    Ok(Position { generation, seq, steps, sum })
+    Ok(StorePosition { generation, seq, steps, sum })
 }
 
 /// Returns the newest event and its checksum.
@@ -40,27 +40,27 @@ fn newest(conn: &Connection) -> rusqlite::Result<(u64, i64)> {
 
 /// What a witness file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Noted {
+pub(crate) enum WitnessNote {
     /// There is no witness.
     Missing,
     /// The store was as far as this.
-    At(Position),
+    At(StorePosition),
     /// Neither slot can be read.
     Damaged,
 }
 
 /// Reads a witness, and changes nothing.
-pub(crate) fn look(path: &Path) -> io::Result<Noted> {
+pub(crate) fn look(path: &Path) -> io::Result<WitnessNote> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Noted::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(WitnessNote::Missing),
         Err(error) => return Err(error),
     };
     let newest = slots(&file)?.into_iter().flatten().max();
-    Ok(newest.map_or(Noted::Damaged, |(_, position)| Noted::At(position)))
+    Ok(newest.map_or(WitnessNote::Damaged, |(_, position)| WitnessNote::At(position)))
 }
 
-fn slots(file: &File) -> io::Result<[Option<(u64, Position)>; 2]> {
+fn slots(file: &File) -> io::Result<[Option<(u64, StorePosition)>; 2]> {
     let mut found = [None; 2];
     for (slot, at) in found.iter_mut().zip([0, PAGE]) {
         let mut bytes = [0; SLOT];
@@ -73,15 +73,15 @@ fn slots(file: &File) -> io::Result<[Option<(u64, Position)>; 2]> {
     Ok(found)
 }
 
-fn read(bytes: &[u8; SLOT]) -> Option<(u64, Position)> {
+fn read(bytes: &[u8; SLOT]) -> Option<(u64, StorePosition)> {
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     let whole = &bytes[..8] == MAGIC && word(48) == sum(bytes);
     let position =
-        Position { generation: word(16), seq: word(24), steps: word(32), sum: word(40).cast_signed() };
+        StorePosition { generation: word(16), seq: word(24), steps: word(32), sum: word(40).cast_signed() };
     whole.then(|| (word(8), position))
 }
 
-fn written(number: u64, position: &Position) -> [u8; SLOT] {
+fn written(number: u64, position: &StorePosition) -> [u8; SLOT] {
     let mut bytes = [0; SLOT];
     bytes[..8].copy_from_slice(MAGIC);
     let words = [number, position.generation, position.seq, position.steps, position.sum.cast_unsigned()];
@@ -111,7 +111,7 @@ impl Witness {
     ///
     /// # Errors
     /// The kernel's error.
-    pub(crate) fn open(path: &Path, position: &Position) -> io::Result<Witness> {
+    pub(crate) fn open(path: &Path, position: &StorePosition) -> io::Result<Witness> {
         let new = !path.exists();
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -131,7 +131,7 @@ impl Witness {
     }
 
     /// Notes how far the store is.
-    pub(crate) fn note(&mut self, position: &Position) -> io::Result<()> {
+    pub(crate) fn note(&mut self, position: &StorePosition) -> io::Result<()> {
         self.number += 1;
         let at = (self.number % 2) * PAGE;
         self.file.write_all_at(&written(self.number, position), at)
@@ -142,31 +142,31 @@ impl Witness {
 mod tests {
     use super::*;
 
-    fn at(seq: u64) -> Position {
-        Position { generation: 2, seq, steps: 3, sum: -7 }
+    fn at(seq: u64) -> StorePosition {
+        StorePosition { generation: 2, seq, steps: 3, sum: -7 }
     }
 
     #[test]
     fn what_was_noted_last_is_read_and_a_torn_slot_leaves_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("witness");
-        assert_eq!(look(&path).unwrap(), Noted::Missing);
+        assert_eq!(look(&path).unwrap(), WitnessNote::Missing);
         let mut witness = Witness::open(&path, &at(1)).unwrap();
         for seq in 2..9 {
             witness.note(&at(seq)).unwrap();
-            assert_eq!(look(&path).unwrap(), Noted::At(at(seq)));
+            assert_eq!(look(&path).unwrap(), WitnessNote::At(at(seq)));
         }
         let whole = std::fs::read(&path).unwrap();
         for byte in [0, 9, 20, 55].into_iter().flat_map(|byte| [byte, byte + 4096]) {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;
             std::fs::write(&path, &torn).unwrap();
-            let Noted::At(left) = look(&path).unwrap() else { panic!("byte {byte}") };
+            let WitnessNote::At(left) = look(&path).unwrap() else { panic!("byte {byte}") };
             assert!(left == at(7) || left == at(8), "byte {byte}: {left:?}");
         }
         std::fs::write(&path, vec![0; 8192]).unwrap();
-        assert_eq!(look(&path).unwrap(), Noted::Damaged);
+        assert_eq!(look(&path).unwrap(), WitnessNote::Damaged);
         std::fs::write(&path, "").unwrap();
-        assert_eq!(look(&path).unwrap(), Noted::Damaged);
+        assert_eq!(look(&path).unwrap(), WitnessNote::Damaged);
     }
 }

@@ -1,7 +1,7 @@
 //! The one writing thread: everything that waits goes into one transaction and one fsync.
 
 use super::answers::{AllSettled, AnswerFiles};
-use super::apply::{Applier, Done, Known};
+use super::apply::{AppliedSteps, Applier, WriterCache};
 use super::checkpoints::Checkpoints;
 use super::errors::commit_error;
 use super::files::log_of;
@@ -11,13 +11,13 @@ use super::reserve::Reserve;
 use super::wal_space;
 use super::witness::Witness;
 use crate::batch::{Batch, Tidy};
-use crate::broken::Broken;
+use crate::broken::BrokenSessions;
 use crate::commit_error::CommitError;
 use crate::open::HeldUp;
-use crate::position::Position;
+use crate::position::StorePosition;
 use crate::step::Step;
 use crate::ticket::{Committed, Promise};
-use crate::trouble::{Health, Trouble};
+use crate::trouble::{SharedTrouble, Trouble};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How soon to retry something that cannot be written now.
 const AGAIN: Duration = Duration::from_millis(200);
 
-pub(crate) struct Job {
+pub(crate) struct CommitJob {
     pub(crate) batch: Batch,
     pub(crate) promise: Promise,
 }
@@ -50,26 +50,26 @@ pub(crate) struct Surroundings {
     pub(crate) path: PathBuf,
     pub(crate) witness: Option<Witness>,
     pub(crate) reserve: Reserve,
-    pub(crate) health: Health,
+    pub(crate) health: SharedTrouble,
     pub(crate) when_held_up: HeldUp,
     /// Set when the store is closed: what cannot be written then fails.
     pub(crate) leaving: Arc<AtomicBool>,
     /// How far the store is, for other threads.
-    pub(crate) acknowledged: Arc<Mutex<Position>>,
+    pub(crate) acknowledged: Arc<Mutex<StorePosition>>,
     /// Where long answers are.
     pub(crate) answers: AnswerFiles,
 }
 
-pub(crate) struct Writer {
+pub(crate) struct SqliteWriter {
     conn: Connection,
     path: PathBuf,
     /// Whether the log has its full length.
     has_room: bool,
-    broken: Broken,
+    broken: BrokenSessions,
     /// How far the store is.
-    position: Position,
+    position: StorePosition,
     /// What need not be read again while SQLite's count of other writers' changes stays the same.
-    known: Known,
+    known: WriterCache,
     version: Option<i64>,
     footing: Footing,
     checkpoints: Checkpoints,
@@ -78,19 +78,19 @@ pub(crate) struct Writer {
 
 type Outcomes = Result<Vec<Committed>, CommitError>;
 
-impl Writer {
-    pub(crate) fn new(mut conn: Connection, position: Position, around: Surroundings) -> Writer {
+impl SqliteWriter {
+    pub(crate) fn new(mut conn: Connection, position: StorePosition, around: Surroundings) -> SqliteWriter {
         let (path, footing) = (around.path.clone(), Footing::new(&around.path));
         let checkpoints = Checkpoints::default();
         // If this fails, SQLite makes checkpoints within the commits.
         drop(checkpoints.watch(&mut conn));
-        Writer {
+        SqliteWriter {
             conn,
             path,
             has_room: false,
-            broken: Broken::default(),
+            broken: BrokenSessions::default(),
             position,
-            known: Known::default(),
+            known: WriterCache::default(),
             version: None,
             footing,
             checkpoints,
@@ -99,7 +99,7 @@ impl Writer {
     }
 
     /// Writes until no more jobs can come and every one is answered.
-    pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
+    pub(crate) fn run(mut self, jobs: &Receiver<CommitJob>) {
         while let Some(job) = self.next(jobs) {
             let mut group = vec![job];
             group.extend(jobs.try_iter().take(LARGEST_GROUP - 1));
@@ -134,7 +134,7 @@ impl Writer {
         self.checkpoints.make(&self.conn);
     }
 
-    fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
+    fn next(&mut self, jobs: &Receiver<CommitJob>) -> Option<CommitJob> {
         loop {
             match jobs.recv_timeout(if self.has_room { LOOK } else { CALM }) {
                 Ok(job) => return Some(job),
@@ -182,7 +182,7 @@ impl Writer {
         written
     }
 
-    fn commit_group(&mut self, group: Vec<Job>) {
+    fn commit_group(&mut self, group: Vec<CommitJob>) {
         let batches: Vec<&Batch> = group.iter().map(|job| &job.batch).collect();
         match self.persist(&batches) {
             Ok(outcomes) => group.into_iter().zip(outcomes).for_each(|(job, done)| self.succeed(job, done)),
@@ -195,7 +195,7 @@ impl Writer {
         }
     }
 
-    fn commit_one_by_one(&mut self, group: Vec<Job>) {
+    fn commit_one_by_one(&mut self, group: Vec<CommitJob>) {
         for job in group {
             match self.persist(&[&job.batch]) {
                 Ok(outcomes) => self.succeed(job, outcomes.into_iter().next().unwrap_or_default()),
@@ -278,7 +278,7 @@ impl Writer {
         Ok(())
     }
 
-    fn succeed(&mut self, job: Job, committed: Committed) {
+    fn succeed(&mut self, job: CommitJob, committed: Committed) {
         self.broken.succeeded(&job.batch);
         let tidied = self.tidy(job.batch.tidy).map_err(Arc::new);
         job.promise.keep(tidied.map(|()| committed));
@@ -300,7 +300,7 @@ impl Writer {
         Ok(())
     }
 
-    fn fail(&mut self, job: Job, error: Arc<CommitError>) {
+    fn fail(&mut self, job: CommitJob, error: Arc<CommitError>) {
         self.broken.failed(&job.batch);
         job.promise.keep(Err(error));
     }
@@ -341,7 +341,7 @@ impl Writer {
     }
 
     /// Removes files that are not needed any more, now that this is durable.
-    fn drop_files(&self, batches: &[&Batch], applied: &[Done]) {
+    fn drop_files(&self, batches: &[&Batch], applied: &[AppliedSteps]) {
         self.around.answers.drop_drafts(batches);
         for (session, message) in applied.iter().flat_map(|done| &done.gone) {
             self.around.answers.remove(*session, *message);
@@ -362,7 +362,7 @@ impl Writer {
 
     /// Returns what was known at the end of the last transaction, if nothing else has written since. If this
     /// transaction fails, nothing is known.
-    fn still_known(&mut self) -> Result<Known, CommitError> {
+    fn still_known(&mut self) -> Result<WriterCache, CommitError> {
         let version = self
             .conn
             .prepare_cached("PRAGMA data_version")
@@ -370,7 +370,7 @@ impl Writer {
             .map_err(|source| commit_error(&self.path, source))?;
         let known = std::mem::take(&mut self.known);
         let before = self.version.replace(version);
-        Ok(if before == Some(version) { known } else { Known::default() })
+        Ok(if before == Some(version) { known } else { WriterCache::default() })
     }
 
     fn roll_back_if_open(&self) {
@@ -381,10 +381,10 @@ impl Writer {
     }
 
     /// Returns how far the store is with these batches. Those without an event count as a step.
-    fn advance(&self, batches: &[&Batch], applied: &[Done]) -> Result<Position, CommitError> {
+    fn advance(&self, batches: &[&Batch], applied: &[AppliedSteps]) -> Result<StorePosition, CommitError> {
         let generation = batches.iter().filter_map(|batch| batch.generation()).max();
         let mut position =
-            Position { generation: generation.unwrap_or(self.position.generation), ..self.position };
+            StorePosition { generation: generation.unwrap_or(self.position.generation), ..self.position };
         let newest =
             applied.iter().rev().find_map(|done| done.sum.map(|sum| (done.committed.seqs.end - 1, sum)));
         if let Some(newest) = newest {
@@ -398,7 +398,12 @@ impl Writer {
         Ok(position)
     }
 
-    fn apply(&self, batch: &Batch, known: &mut Known, settled: &AllSettled) -> Result<Done, CommitError> {
+    fn apply(
+        &self,
+        batch: &Batch,
+        known: &mut WriterCache,
+        settled: &AllSettled,
+    ) -> Result<AppliedSteps, CommitError> {
         let mut applier = Applier::new(&self.conn, &self.path, known, settled);
         for step in &batch.steps {
             self.broken.refuse(batch, step)?;
@@ -425,13 +430,13 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::store::Store;
-    use crate::{AuditEvent, Options};
+    use crate::{AuditEvent, StoreOptions};
     use pinfold_core::Wall;
     use std::sync::mpsc::channel;
 
     fn store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), &Options::default()).unwrap();
+        let store = Store::open(&folder.path().join("s.db"), &StoreOptions::default()).unwrap();
         (folder, store)
     }
 
@@ -446,7 +451,7 @@ mod tests {
     fn what_another_connection_has_written_is_not_taken_for_known() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let [ours, theirs] = [(); 2].map(|()| Store::open(&path, &Options::default()).unwrap());
+        let [ours, theirs] = [(); 2].map(|()| Store::open(&path, &StoreOptions::default()).unwrap());
         let committed = |store: &Store, batch| store.commit(batch).wait();
         let owned = |incarnation| Batch { steps: vec![Step::OwnedBy { incarnation }], ..event("owned") };
         let mut began = Batch::new();

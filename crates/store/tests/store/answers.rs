@@ -4,8 +4,8 @@ use crate::conformance::answers::{FIRST, answered, asked, long, part};
 use crate::home::{Home, id, note};
 use pinfold_core::Wall;
 use pinfold_store::{
-    ANSWERS, AnswerTold, Batch, DRAFT, Kept, LONGEST_IN_ROW, Old, Pace, Prune, ReadError, Reader, Reason,
-    Store, Take, Ulid, backup,
+    ANSWERS, AnswerKept, AnswerTold, Batch, CheckPace, DRAFT, LONGEST_IN_ROW, Old, Prune, ReadError, Reader,
+    Reason, Store, Take, Ulid, backup,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -130,7 +130,7 @@ fn a_copy_has_long_answers_within_it() {
     let mut reader = put_back.reader().unwrap();
     assert_eq!(whole(&reader).unwrap(), text);
     assert!(!reader.message(FIRST).unwrap().unwrap().kept.cut);
-    assert_eq!(reader.check(&Pace::at_once()).unwrap(), [""; 0]);
+    assert_eq!(reader.check(&CheckPace::at_once()).unwrap(), [""; 0]);
     put_back.commit(note(1)).wait().unwrap();
 }
 
@@ -157,7 +157,7 @@ fn a_session_whose_folder_is_spoilt_keeps_its_answer_in_the_row_and_holds_up_nob
     batch.append(answered(&mut driven, &text, AnswerTold { before: 4, cut: false }));
     store.commit(batch).wait().unwrap();
     let row = store.reader().unwrap().answered(FIRST).unwrap().unwrap();
-    assert!(row.answer == Some(text) && row.kept == Kept { beside: None, cut: true });
+    assert!(row.answer == Some(text) && row.kept == AnswerKept { beside: None, cut: true });
 }
 
 #[test]
@@ -169,5 +169,5 @@ fn what_is_known_of_an_answer_may_be_damaged_and_hides_no_other_message() {
     assert_eq!(rows.len(), 1);
     assert!(rows[0].damage.is_some(), "{:?}", rows[0].kept);
     reader.message(FIRST).unwrap_err();
-    assert_eq!(reader.check(&Pace::at_once()).unwrap().len(), 1);
+    assert_eq!(reader.check(&CheckPace::at_once()).unwrap().len(), 1);
 }

@@ -3,7 +3,7 @@
 use crate::home::{Home, note};
 use pinfold_core::Wall;
 use pinfold_store::backup::{self, BackupError};
-use pinfold_store::{Batch, Damage, OpenError, Options, Store};
+use pinfold_store::{Batch, Damage, OpenError, Store, StoreOptions};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -17,7 +17,7 @@ fn announced(generation: u64) -> Batch {
 fn a_copy_is_made_while_the_store_is_written_and_can_be_put_back() {
     let home = Home::new();
     let witness = home.folder().join("witness");
-    let options = Options { witness: Some(witness.clone()), ..Options::default() };
+    let options = StoreOptions { witness: Some(witness.clone()), ..StoreOptions::default() };
     let copy = home.folder().join("copy");
     let store = Store::open(&home.path(), &options).unwrap();
     store.commit(announced(4)).wait().unwrap();

@@ -3,7 +3,7 @@
 use crate::driven::Driven;
 use crate::home::{Home, note, whole};
 use pinfold_core::MessageId;
-use pinfold_store::{CommitError, Damage, Loaded, OpenError, Options, Reader, Store};
+use pinfold_store::{CommitError, Damage, Loaded, OpenError, Reader, Store, StoreOptions};
 use std::fs;
 
 const PAGE: usize = 4096;
@@ -26,7 +26,7 @@ fn filled() -> Home {
 /// Checks that opening fails and changes not one byte.
 fn refused(home: &Home) -> OpenError {
     let before = home.bytes();
-    let error = Store::open(&home.path(), &Options::default()).unwrap_err();
+    let error = Store::open(&home.path(), &StoreOptions::default()).unwrap_err();
     assert_eq!(home.bytes(), before, "{error}");
     error
 }
@@ -112,7 +112,7 @@ fn a_damaged_file_with_a_log_keeps_both() {
     for name in ["pinfold.db", "pinfold.db-wal"] {
         fs::write(home.folder().join(name), &files[name]).unwrap();
     }
-    let error = Store::open(&home.path(), &Options::default()).unwrap_err();
+    let error = Store::open(&home.path(), &StoreOptions::default()).unwrap_err();
     assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
     for name in ["pinfold.db", "pinfold.db-wal"] {
         assert_eq!(home.bytes()[name], files[name], "{name}");

@@ -3,7 +3,7 @@
 use crate::driven::Driven;
 use crate::home::{Home, note};
 use crate::reexec;
-use pinfold_store::{OpenError, Options, Reader, Store};
+use pinfold_store::{OpenError, Reader, Store, StoreOptions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn private() -> Vec<(String, u32)> {
 #[test]
 fn nobody_else_may_read_the_files_whatever_the_umask() {
     if let Some(path) = reexec::role() {
-        let store = Store::open(Path::new(&path), &Options::default()).unwrap();
+        let store = Store::open(Path::new(&path), &StoreOptions::default()).unwrap();
         store.commit(note(1)).wait().unwrap();
         assert_eq!(modes(Path::new(&path).parent().unwrap()), private());
         return;
@@ -73,7 +73,7 @@ fn a_path_may_have_any_characters() {
     let home = Home::new();
     let path = home.folder().join("ü %41?a=b#c.db");
     for number in 1..=2 {
-        let store = Store::open(&path, &Options::default()).unwrap();
+        let store = Store::open(&path, &StoreOptions::default()).unwrap();
         assert_eq!(store.commit(note(number)).wait().unwrap().seqs, number..number + 1);
     }
     assert_eq!(modes(home.folder()).len(), 1);
@@ -90,7 +90,7 @@ fn a_reader_creates_no_store() {
 fn a_folder_that_is_missing_is_an_error_of_the_system() {
     let home = Home::new();
     let path = home.folder().join("none/pinfold.db");
-    assert!(matches!(Store::open(&path, &Options::default()).unwrap_err(), OpenError::Io { .. }));
+    assert!(matches!(Store::open(&path, &StoreOptions::default()).unwrap_err(), OpenError::Io { .. }));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::home::{Home, note, whole};
 use pinfold_core::{EventKind, MessageId, State};
-use pinfold_store::{EventQuery, MessageState, Pace, Reader, SessionId, StoredSession, Take};
+use pinfold_store::{CheckPace, EventQuery, MessageState, Reader, SessionId, StoredSession, Take};
 
 /// Written by `cargo run -p pinfold-store --example write_fixture`, and never again.
 const V1: &[u8] = include_bytes!("../fixtures/v1.db");
@@ -111,7 +111,7 @@ fn loads_whole_and_can_be_written(file: &[u8]) {
     let meta = reader.meta().unwrap();
     assert_eq!((meta.generation, meta.boot_id.as_deref()), (3, Some("boot")));
 
-    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0], "every row has its checksum");
+    assert_eq!(home.reader().check(&CheckPace::at_once()).unwrap(), [""; 0], "every row has its checksum");
     let last = reader.max_seq().unwrap();
     assert_eq!(store.commit(note(1)).wait().unwrap().seqs, last + 1..last + 2);
 }

@@ -4,7 +4,7 @@ use crate::driven::Driven;
 use crate::home::{Home, id};
 use pinfold_core::MessageId;
 use pinfold_core::event::TurnEnd;
-use pinfold_store::{Batch, Loaded, Options, Reader, Store, StoredSession, Take};
+use pinfold_store::{Batch, Loaded, Reader, Store, StoreOptions, StoredSession, Take};
 use std::fs;
 
 const PAGE: usize = 4096;
@@ -52,7 +52,7 @@ fn a_changed_byte_of_an_index_is_refused_or_changes_nothing() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
         fs::write(home.path(), &flipped).unwrap();
-        match Store::open(&home.path(), &Options::default()) {
+        match Store::open(&home.path(), &StoreOptions::default()) {
             Ok(store) => assert_eq!(session(&store.reader().unwrap()), known, "byte {at}"),
             Err(_) => refused += 1,
         }

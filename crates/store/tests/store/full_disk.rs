@@ -3,7 +3,7 @@
 use crate::driven::Driven;
 use crate::home::{audit, note};
 use crate::reexec;
-use pinfold_store::{Batch, CommitError, EventQuery, Options, Store};
+use pinfold_store::{Batch, CommitError, EventQuery, Store, StoreOptions};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -46,7 +46,7 @@ fn on_a_small_disk(test: &str) -> String {
 fn open_on_small_disk(folder: &Path) -> Store {
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(folder).status();
     assert!(mount.unwrap().success());
-    Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap()
+    Store::open(&folder.join("pinfold.db"), &StoreOptions::default()).unwrap()
 }
 
 fn write_more_than_fits(folder: &Path) {
@@ -61,7 +61,7 @@ fn write_more_than_fits(folder: &Path) {
     (1_000..1_004).for_each(|number| define(&store, number));
     // The file now has all of its pages: from here on only the log grows, because every definition has the same length.
     drop(store);
-    let store = Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap();
+    let store = Store::open(&folder.join("pinfold.db"), &StoreOptions::default()).unwrap();
     (1_004..2_000).for_each(|number| define(&store, number));
     println!("\nall was written");
 }
@@ -82,7 +82,7 @@ fn fill_and_recover(folder: &Path) {
     fs::remove_file(filler).unwrap();
     assert_eq!(store.commit(large(3)).wait().unwrap().seqs, 2..3);
     drop((store, reader));
-    let store = Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap();
+    let store = Store::open(&folder.join("pinfold.db"), &StoreOptions::default()).unwrap();
     let events = store.reader().unwrap().events(&EventQuery::default()).unwrap();
     let numbers: Vec<_> = events.iter().map(|event| event.data["number"].as_u64()).collect();
     assert_eq!(numbers, [Some(1), Some(3)]);

@@ -1,7 +1,7 @@
 //! A separate folder for each test, with a store in it.
 
 use pinfold_core::{Session, Wall};
-use pinfold_store::{AuditEvent, Batch, Loaded, Options, Reader, SessionId, Store, StoredSession, Ulid};
+use pinfold_store::{AuditEvent, Batch, Loaded, Reader, SessionId, Store, StoreOptions, StoredSession, Ulid};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ impl Home {
     }
 
     /// Returns options with a place for long answers.
-    pub(crate) fn options(&self) -> Options {
-        Options { sessions: Some(self.folder().join("sessions")), ..Options::default() }
+    pub(crate) fn options(&self) -> StoreOptions {
+        StoreOptions { sessions: Some(self.folder().join("sessions")), ..StoreOptions::default() }
     }
 
     pub(crate) fn open(&self) -> Store {
-        Store::open(&self.path(), &Options::default()).unwrap()
+        Store::open(&self.path(), &StoreOptions::default()).unwrap()
     }
 
     pub(crate) fn reader(&self) -> Reader {

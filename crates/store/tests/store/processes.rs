@@ -4,7 +4,7 @@ use crate::driven::Driven;
 use crate::home::{Home, audit, note};
 use crate::reexec;
 use pinfold_core::MessageId;
-use pinfold_store::{Batch, CommitError, Event, EventQuery, Options, Reader, Store, Take};
+use pinfold_store::{Batch, CommitError, EventQuery, Reader, Store, StoreOptions, StoredEvent, Take};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -27,7 +27,7 @@ fn part_batch(driven: &mut Driven, number: u64) -> Batch {
 
 /// Commits forever, and reports on stdout what is durable.
 fn write_until_killed(path: &Path) {
-    let store = Store::open(path, &Options::default()).unwrap();
+    let store = Store::open(path, &StoreOptions::default()).unwrap();
     let reader = store.reader().unwrap();
     let found = reader.sessions().unwrap().len() as u64;
     let first = found * 1_000_000;
@@ -74,7 +74,7 @@ fn assert_all_there(reader: &Reader, durable: &[[u64; 3]]) -> u64 {
     for (event, seq) in events.iter().zip(1..) {
         assert_eq!(event.seq, seq, "the numbers have no gaps");
     }
-    let number = |event: &Event| event.data.get("number").and_then(Value::as_u64);
+    let number = |event: &StoredEvent| event.data.get("number").and_then(Value::as_u64);
     for [batch, start, end] in durable {
         let own = &events[usize::try_from(start - 1).unwrap()..usize::try_from(end - 1).unwrap()];
         assert!(own.iter().any(|event| number(event) == Some(*batch)), "batch {batch} was reported durable");
@@ -84,7 +84,7 @@ fn assert_all_there(reader: &Reader, durable: &[[u64; 3]]) -> u64 {
     whole_batches
 }
 
-fn assert_no_half_batch(reader: &Reader, events: &[Event]) -> u64 {
+fn assert_no_half_batch(reader: &Reader, events: &[StoredEvent]) -> u64 {
     let count = |kind: &str| events.iter().filter(|event| event.kind.word() == kind).count() as u64;
     assert_eq!(count("part"), 2 * count("message_queued"), "no half batch");
     let mut messages = 0;
@@ -171,7 +171,7 @@ fn another_process_reads_while_the_writer_writes() {
 #[test]
 fn a_writer_that_another_one_keeps_waiting_says_so_and_goes_on_later() {
     let home = Home::new();
-    let options = Options { busy_timeout: Duration::from_millis(1), ..Options::default() };
+    let options = StoreOptions { busy_timeout: Duration::from_millis(1), ..StoreOptions::default() };
     let store = Store::open(&home.path(), &options).unwrap();
     let other = home.raw();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

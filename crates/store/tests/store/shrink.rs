@@ -4,7 +4,7 @@ use crate::driven::Driven;
 use crate::home::{Home, audit, id, note};
 use pinfold_core::event::TurnEnd;
 use pinfold_core::{MessageId, Wall};
-use pinfold_store::{Batch, Committed, Old, Pace, Prune, Reason, Store, Trouble, Ulid, backup};
+use pinfold_store::{Batch, CheckPace, Committed, Old, Prune, Reason, Store, Trouble, Ulid, backup};
 use serde_json::Value;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn what_was_forgotten_is_given_back_while_the_store_is_in_use() {
     assert_eq!(store.trouble(), Trouble::None, "a file that was cut by ourselves is not missed");
     drop((reader, store));
     assert!(length(&home) < 1 << 20, "{} bytes", length(&home));
-    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0]);
+    assert_eq!(home.reader().check(&CheckPace::at_once()).unwrap(), [""; 0]);
     home.open();
 }
 
@@ -92,7 +92,7 @@ fn a_file_of_before_is_as_it_was_until_a_copy_of_it_is_put_back() {
             fill(&store, 100);
             prune_events(&store);
             assert!(store.reader().unwrap().bytes_free().unwrap() > 0);
-            assert_eq!(other.reader().check(&Pace::at_once()).unwrap(), [""; 0]);
+            assert_eq!(other.reader().check(&CheckPace::at_once()).unwrap(), [""; 0]);
         }
     }
 }
@@ -145,6 +145,6 @@ fn a_key_that_is_damaged_is_named_and_not_taken_for_free() {
     let row = rusqlite::params![id(1).to_string(), id(2).0.to_string()];
     home.raw().execute("INSERT INTO keys VALUES (?1, 'k', ?2, 1, 2, 3)", row).unwrap();
     store.reader().unwrap().spent_key(id(1), "k").unwrap_err();
-    let found = home.reader().check(&Pace::at_once()).unwrap();
+    let found = home.reader().check(&CheckPace::at_once()).unwrap();
     assert_eq!(found, ["key k is damaged: its checksum is wrong"]);
 }

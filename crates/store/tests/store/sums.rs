@@ -3,7 +3,7 @@
 use crate::driven::Driven;
 use crate::home::{Home, note};
 use pinfold_core::MessageId;
-use pinfold_store::{Damage, EventQuery, Loaded, OpenError, Options, Pace, ReadError, Store, Take};
+use pinfold_store::{CheckPace, Damage, EventQuery, Loaded, OpenError, ReadError, Store, StoreOptions, Take};
 
 /// Creates a closed store with a session, messages, a run and events.
 fn filled() -> (Home, Driven) {
@@ -55,7 +55,7 @@ fn a_cursor_that_was_changed_is_named_and_not_given() {
         home.open().commit(batch).wait().unwrap();
         change(&home, &format!("UPDATE cursors SET {column}"));
         assert!(matches!(home.reader().cursor(driven.id), Err(ReadError::Row { .. })), "{column}");
-        let findings = home.open().reader().unwrap().check(&Pace::at_once()).unwrap();
+        let findings = home.open().reader().unwrap().check(&CheckPace::at_once()).unwrap();
         assert_eq!(findings.len(), 1, "{column}: {findings:?}");
         let mut again = pinfold_store::Batch::new();
         again.cursor(pinfold_store::Cursor { session, run, position: 9, state: "{}".into() });
@@ -83,7 +83,7 @@ fn what_a_turn_took_is_not_counted_where_it_was_changed_and_is_named() {
         change(&home, &format!("UPDATE usage SET {column}"));
         change(&home, "UPDATE accounts SET state = '[]'");
         assert_eq!((sums(), home.reader().accounts().unwrap().len()), (0, 0), "{column}");
-        let findings = home.open().reader().unwrap().check(&Pace::at_once()).unwrap();
+        let findings = home.open().reader().unwrap().check(&CheckPace::at_once()).unwrap();
         assert_eq!(findings.len(), 2, "{column}: {findings:?}");
     }
 }
@@ -126,10 +126,10 @@ fn an_event_that_was_changed_is_named_with_its_number() {
 #[test]
 fn a_look_at_everything_names_each_row_that_is_wrong() {
     let (home, _) = filled();
-    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0]);
+    assert_eq!(home.reader().check(&CheckPace::at_once()).unwrap(), [""; 0]);
     change(&home, "UPDATE events SET why = 'nothing' WHERE kind = 'note'");
     change(&home, "UPDATE messages SET text = 'x' WHERE rowid = 1");
-    let findings = home.reader().check(&Pace::at_once()).unwrap();
+    let findings = home.reader().check(&CheckPace::at_once()).unwrap();
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(findings.iter().any(|finding| finding.starts_with("message 0")), "{findings:?}");
     assert!(findings.iter().any(|finding| finding.starts_with("event 7 is damaged")), "{findings:?}");
@@ -142,7 +142,7 @@ fn a_changed_description_of_the_tables_is_refused() {
     raw.execute("DROP INDEX messages_by_session", []).unwrap();
     raw.execute("CREATE INDEX messages_by_session ON messages (session) WHERE key IS NULL", []).unwrap();
     drop(raw);
-    let error = Store::open(&home.path(), &Options::default()).unwrap_err();
+    let error = Store::open(&home.path(), &StoreOptions::default()).unwrap_err();
     assert!(matches!(error, OpenError::Damaged { problem: Damage::Tables, .. }), "{error:?}");
 }
 

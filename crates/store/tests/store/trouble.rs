@@ -2,7 +2,7 @@
 
 use crate::driven::Driven;
 use crate::home::{Home, note};
-use pinfold_store::{CommitError, HeldUp, Options, Store, Ticket, Trouble};
+use pinfold_store::{CommitError, HeldUp, Store, StoreOptions, Ticket, Trouble};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, channel};
@@ -19,7 +19,7 @@ fn waiting() -> (Home, Store, Receiver<Trouble>) {
     store.commit(create).wait().unwrap();
     (0..300).map(|number| store.commit(note(number))).for_each(|ticket| _ = ticket.wait().unwrap());
     drop(store);
-    let options = Options { when_held_up: HeldUp::Wait, ..Options::default() };
+    let options = StoreOptions { when_held_up: HeldUp::Wait, ..StoreOptions::default() };
     let store = Store::open(&home.path(), &options).unwrap();
     let (told, tell) = channel();
     store.on_trouble(move |trouble| drop(told.send(trouble.clone())));

@@ -2,13 +2,13 @@
 
 use crate::driven::Driven;
 use crate::home::{Home, note};
-use pinfold_store::{Batch, CommitError, Damage, HeldUp, OpenError, Options, Store, Trouble};
+use pinfold_store::{Batch, CommitError, Damage, HeldUp, OpenError, Store, StoreOptions, Trouble};
 use std::fs;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-fn options(home: &Home) -> Options {
-    Options { witness: Some(home.folder().join("witness")), ..Options::default() }
+fn options(home: &Home) -> StoreOptions {
+    StoreOptions { witness: Some(home.folder().join("witness")), ..StoreOptions::default() }
 }
 
 fn open(home: &Home) -> Result<Store, OpenError> {
@@ -141,7 +141,8 @@ fn nothing_is_acknowledged_while_a_file_is_cut_and_what_is_left_of_it_is_not_spr
 #[test]
 fn a_file_that_is_moved_away_is_noticed_without_a_commit_and_waited_for() {
     let home = Home::new();
-    let store = Store::open(&home.path(), &Options { when_held_up: HeldUp::Wait, ..options(&home) }).unwrap();
+    let store =
+        Store::open(&home.path(), &StoreOptions { when_held_up: HeldUp::Wait, ..options(&home) }).unwrap();
     store.commit(note(1)).wait().unwrap();
     let (told, tell) = channel();
     store.on_trouble(move |trouble| drop(told.send(trouble.clone())));
@@ -158,8 +159,11 @@ fn a_file_that_is_moved_away_is_noticed_without_a_commit_and_waited_for() {
 #[test]
 fn another_program_that_writes_is_waited_out() {
     let home = Home::new();
-    let busy =
-        Options { busy_timeout: Duration::from_millis(20), when_held_up: HeldUp::Wait, ..options(&home) };
+    let busy = StoreOptions {
+        busy_timeout: Duration::from_millis(20),
+        when_held_up: HeldUp::Wait,
+        ..options(&home)
+    };
     let store = Store::open(&home.path(), &busy).unwrap();
     let (told, tell) = channel();
     store.on_trouble(move |trouble| drop(told.send(trouble.clone())));

@@ -2,7 +2,7 @@
 
 use super::super::effect::UiInput;
 use super::news::Teller;
-use pinfold_api::client::Held;
+use pinfold_api::client::OpenAnswer;
 use pinfold_api::object::LogLine;
 use pinfold_api::{Client, endpoint, query};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub(super) struct Followed(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     over: bool,
-    held: Option<Held>,
+    held: Option<OpenAnswer>,
 }
 
 impl Drop for Followed {

@@ -34,7 +34,7 @@ fn world_with(past: Past) -> World {
     world.ok(&["new", "chat", "--mode", "on-demand", "--", "cat"]);
     world.ok(&["stop", "chat"]);
     world.ok(&["down"]);
-    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::StoreOptions::default()).unwrap();
     let Lookup::One(Loaded::Whole(stored)) = store.reader().unwrap().find("chat").unwrap() else {
         panic!("no session `chat`")
     };

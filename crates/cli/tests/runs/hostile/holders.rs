@@ -92,7 +92,7 @@ fn a_directory_made_anew_with_the_inode_of_a_lost_runs_one_ends_nobody() {
 
 #[test]
 fn a_record_of_the_version_before_ends_only_what_carries_its_run() {
-    use pinfold_lock::{Folder, Request, Resource, Run, Survivors};
+    use pinfold_lock::{Folder, Request, Resource, RunName, Survivors};
     let world = World::new();
     world.json(&["new", "s", "--", "sleep", "100000"]);
     let agent = world.pid("s");
@@ -112,7 +112,7 @@ fn a_record_of_the_version_before_ends_only_what_carries_its_run() {
     let a = Resource::Directory(folder(&world, "a").into());
     let request = Request {
         session: Some("s".into()),
-        run: Run::new("01ARZ3NDEKTSV4RRFFQ69G5FAV").ok(),
+        run: RunName::new("01ARZ3NDEKTSV4RRFFQ69G5FAV").ok(),
         cgroup: Some(old.clone()),
         survivors: Survivors::End,
         ..Request::default()

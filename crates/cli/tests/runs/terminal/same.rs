@@ -4,7 +4,7 @@ use super::sessions::{KnownSessions, read};
 use crate::processes::PATIENCE;
 use crate::random::Dice;
 use crate::world::World;
-use pinfold_api::client::Held;
+use pinfold_api::client::OpenAnswer;
 use pinfold_api::{Client, endpoint, query};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const MOMENTS: usize = 1000;
 const ASKED: usize = 25;
 
 /// The events of a feed as they arrive, while its connection is held.
-fn events(client: &Client) -> (Held, Receiver<(String, String)>) {
+fn events(client: &Client) -> (OpenAnswer, Receiver<(String, String)>) {
     let (sender, receiver) = channel();
     let (held, lines) = client.held_lines(&endpoint::Feed::call(&query::Feed::default())).unwrap();
     std::thread::spawn(move || {

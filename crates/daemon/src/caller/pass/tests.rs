@@ -1,7 +1,7 @@
 //! What a pass lets a caller see and touch.
 
 use super::*;
-use pinfold_core::caller::Standing;
+use pinfold_core::caller::CallerStanding;
 use pinfold_store::Ulid;
 
 fn session(number: u128) -> SessionId {
@@ -9,7 +9,7 @@ fn session(number: u128) -> SessionId {
 }
 
 fn caller() -> Arc<Caller> {
-    let standing = Standing { confined: Vec::new(), shims: vec![7, 8] };
+    let standing = CallerStanding { confined: Vec::new(), shims: vec![7, 8] };
     Arc::new(Caller { pid: None, user: 3, standing })
 }
 
@@ -49,7 +49,8 @@ fn events_say_of_a_run_which_session_it_is_and_of_a_person_who() {
         (&"session".into(), &"own".into(), &3.into())
     );
     assert_eq!(of_run.get("confined"), None);
-    let standing = Standing { confined: vec![pinfold_core::caller::Mark::Seccomp], shims: Vec::new() };
+    let standing =
+        CallerStanding { confined: vec![pinfold_core::caller::Confinement::Seccomp], shims: Vec::new() };
     let person = Arc::new(Caller { pid: None, user: 3, standing });
     let words = Pass::of_person(person).by.unwrap().words();
     assert_eq!((&words["kind"], words.get("session")), (&"person".into(), None));

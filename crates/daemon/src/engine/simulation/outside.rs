@@ -8,8 +8,8 @@ use crate::engine::input::{Define, LoopInput, Post, VariablesChange};
 use crate::engine::reply::ReplyHandle;
 use crate::memory::MeterReading;
 use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, TurnEnd};
-use pinfold_core::exit::{Ended, Exit, Recognised, Said};
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::exit::{Ended, Exit, ExitNotice, Recognised};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{ConsumerId, Event};
 use pinfold_shim::{Notice, Report};
 use std::time::Duration;
@@ -169,8 +169,11 @@ impl Case {
         let Some(run) = self.shared.lock().room.agent(session).map(|agent| agent.run) else { return };
         let reading = percent
             .map_or(Reading::Unknown, |percent| Reading::Bytes(u64::from(percent) * MEMORY_LIMIT / 100));
-        let source =
-            if percent.is_some_and(|percent| percent % 2 == 0) { Source::Cgroup } else { Source::Sum };
+        let source = if percent.is_some_and(|percent| percent % 2 == 0) {
+            ReadingSource::Cgroup
+        } else {
+            ReadingSource::Sum
+        };
         let (id, read) = (self.ids[session], MeterReading { reading, source, swap: 0 });
         self.tell(session, LoopInput::Memory { id, run, read });
     }
@@ -191,7 +194,7 @@ fn end(ending: AgentEnding, lived: Duration) -> Ended {
     match ending {
         AgentEnding::Code(code) => Ended::new(Exit::Code(i32::from(code)), lived),
         AgentEnding::Signal(signal) => Ended::new(Exit::Signal(i32::from(signal)), lived),
-        AgentEnding::Drained => Ended { said: Some(Said::Drained), ..Ended::new(Exit::Code(0), lived) },
+        AgentEnding::Drained => Ended { said: Some(ExitNotice::Drained), ..Ended::new(Exit::Code(0), lived) },
         AgentEnding::Contended => Ended::new(Exit::Code(75), lived),
         AgentEnding::StaleId => {
             Ended { recognised: Some(Recognised::StaleId), ..Ended::new(Exit::Code(1), lived) }

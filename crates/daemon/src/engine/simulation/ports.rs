@@ -31,7 +31,9 @@ use pinfold_lock::Resource;
 use pinfold_shim::log::LogEntry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited};
-use pinfold_store::{Batch, Cursor, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
+use pinfold_store::{
+    Batch, Cursor, Message, Outcome, ReadError, RunId, SessionId, StoredEvent, Trouble, Ulid,
+};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
@@ -298,7 +300,7 @@ impl Journal for VirtualJournal {
         self.store.session_of_run(run)
     }
 
-    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<StoredEvent> {
         self.store.recent_events(session, most)
     }
 

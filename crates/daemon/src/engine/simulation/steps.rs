@@ -11,7 +11,7 @@ use crate::engine::input::{AgentsOnDown, LoopInput, Post, Sending};
 use crate::memory::MeterReading;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::rules::LONGEST_GAP;
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{Event, EventKind, MessageId, Wall};
 use pinfold_store::{Batch, RunStep, Step as Stored, Trouble};
 use serde::{Deserialize, Serialize};
@@ -385,7 +385,8 @@ impl Case {
         let confirmed = std::mem::take(&mut self.shared.lock().confirmed);
         for (session, run) in confirmed {
             let reading = Reading::Bytes(MEMORY_LIMIT / 2);
-            let (id, read) = (self.ids[session], MeterReading { reading, source: Source::Shares, swap: 0 });
+            let (id, read) =
+                (self.ids[session], MeterReading { reading, source: ReadingSource::Shares, swap: 0 });
             self.tell(session, LoopInput::Memory { id, run, read });
         }
     }

@@ -7,7 +7,7 @@ use crate::ports::locks::Obstacle;
 use crate::ports::shims::observe::SessionSeen;
 use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
-use pinfold_core::talk::{Activity, Dialog, Source};
+use pinfold_core::talk::{Activity, ActivitySource, Dialog};
 use pinfold_core::{Life, State, Wall};
 use pinfold_shim::{BellRing, Command, Keeping, Report};
 use pinfold_store::{MessageState, SessionId};
@@ -43,7 +43,7 @@ fn filed(room: &mut Room, id: SessionId, does: Option<Does>) {
     room.tell(LoopInput::Filed { id, run: FIRST, filed });
 }
 
-fn known(room: &Room, id: SessionId) -> (Activity, Option<Source>) {
+fn known(room: &Room, id: SessionId) -> (Activity, Option<ActivitySource>) {
     let session = &room.engine.sessions[&id].session;
     (session.activity(), session.standing().map(|standing| standing.from))
 }
@@ -69,7 +69,7 @@ fn the_file_of_a_program_on_a_terminal_is_watched_as_long_as_it_runs() {
     let (run, files, agent) = room.desk.lock().filed[0].clone();
     assert_eq!((run, agent, files.folder), (FIRST, PROCESS.pid, room.folder().join("live")));
     filed(&mut room, id, Some(Does::Working));
-    assert_eq!(known(&room, id), (Activity::Working, Some(Source::IdFile)));
+    assert_eq!(known(&room, id), (Activity::Working, Some(ActivitySource::IdFile)));
     filed(&mut room, id, None);
     assert_eq!(known(&room, id).0, Activity::Unknown);
     room.ends(id, FIRST, Exit::Code(0));
@@ -115,13 +115,13 @@ fn a_bell_counts_where_no_file_says_more_and_holds_nothing_back() {
     let id = running(&mut room);
     let ring = Some(BellRing { at: Wall(7), text: Some("look".into()) });
     room.says(id, Report::Rang { run: FIRST, ring: ring.clone() });
-    assert_eq!(known(&room, id), (Activity::Waiting, Some(Source::Terminal)));
+    assert_eq!(known(&room, id), (Activity::Waiting, Some(ActivitySource::Terminal)));
     let standing = room.engine.sessions[&id].session.standing().unwrap();
     assert_eq!((standing.since, standing.detail.as_deref()), (Some(Wall(7)), Some("look")));
     room.send(id, "hello", None);
     assert_eq!(typed(&mut room, id), 1);
     filed(&mut room, id, Some(Does::Idle));
-    assert_eq!(known(&room, id), (Activity::Idle, Some(Source::IdFile)));
+    assert_eq!(known(&room, id), (Activity::Idle, Some(ActivitySource::IdFile)));
     room.says(id, Report::Rang { run: FIRST, ring: None });
     filed(&mut room, id, None);
     assert_eq!(known(&room, id).0, Activity::Unknown);

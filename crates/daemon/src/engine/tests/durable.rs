@@ -16,11 +16,11 @@ use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
 use pinfold_core::{Event, MessageId, RunNumber, State};
-use pinfold_lock::{Request, Resource, Run, SessionName};
+use pinfold_lock::{Request, Resource, RunName, SessionName};
 use pinfold_shim::client::ShimConnection;
 use pinfold_shim::log::Position;
 use pinfold_shim::{Command, Decoder, Exited, Keeping, Report, Welcome};
-use pinfold_store::{Batch, Facts, Message, Options, SessionId, Store};
+use pinfold_store::{Batch, Facts, Message, SessionId, Store, StoreOptions};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -61,7 +61,7 @@ fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::Unboun
         state,
     };
     let (handle, inputs) = Handle::new();
-    let store = Store::open(&home.database(), &Options::default()).unwrap();
+    let store = Store::open(&home.database(), &StoreOptions::default()).unwrap();
     let parts = Parts {
         folders: Folders::open(&home).unwrap(),
         socket: home.socket(),
@@ -457,7 +457,7 @@ fn a_shim_that_stood_in_its_restart_gap_is_absent_only_when_its_lock_is_free() {
         assert_eq!((session.live_run(), session.shim()), (None, pinfold_core::event::Shim::Standing));
         let mut room = room.again();
         // The shim exists and says nothing: only its lock shows it.
-        let run = Some(Run::new("of-the-shim").unwrap());
+        let run = Some(RunName::new("of-the-shim").unwrap());
         let resource = Resource::Session(SessionName::new("api").unwrap());
         let folders = Folders::open(&room.engine.home).unwrap();
         let request = Request { run, ..Request::default() };

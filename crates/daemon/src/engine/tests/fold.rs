@@ -419,6 +419,6 @@ fn an_answer_that_is_told_in_parts_is_whole_under_the_next_daemon() {
     shim.prints(&mut room, &json!({ "type": "text", "text": parts[2] }).to_string());
     shim.prints(&mut room, &json!({ "type": "ended", "id": shim.number("prompt") }).to_string());
     let row = room.row(message);
-    assert_eq!((row.state, row.kept), (MessageState::Done, pinfold_store::Kept::default()));
+    assert_eq!((row.state, row.kept), (MessageState::Done, pinfold_store::AnswerKept::default()));
     assert!(row.answer == Some(parts.concat()), "{:?} bytes", row.answer.map(|answer| answer.len()));
 }

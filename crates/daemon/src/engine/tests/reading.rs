@@ -192,14 +192,14 @@ fn runs_that_end_fail_and_begin_again_are_counted() {
 #[test]
 fn memory_is_told_of_sessions_that_have_a_limit_and_of_the_daemon() {
     use crate::memory::MeterReading;
-    use pinfold_core::rules::memory::{Reading, Source};
+    use pinfold_core::rules::memory::{Reading, ReadingSource};
     let mut room = Room::new();
     let id = room.running("a", &json!({ "memory": 1000 }));
     room.create("b", &json!({}));
     room.tell(LoopInput::Memory {
         id,
         run: FIRST,
-        read: MeterReading { reading: Reading::Bytes(123), source: Source::Sum, swap: 0 },
+        read: MeterReading { reading: Reading::Bytes(123), source: ReadingSource::Sum, swap: 0 },
     });
     assert_eq!(measured(&room, "pinfold_session_memory_bytes", Some(("session", "a"))), 123.0);
     assert_eq!(measured(&room, "pinfold_session_memory_limit_bytes", Some(("session", "a"))), 1000.0);

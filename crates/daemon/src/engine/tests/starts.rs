@@ -373,10 +373,11 @@ fn the_memory_of_a_run_with_a_limit_is_watched_while_it_lives() {
 fn only_readings_of_the_run_that_is_watched_count() {
     use crate::engine::input::LoopInput;
     use crate::memory::MeterReading;
-    use pinfold_core::rules::memory::{Reading, Source};
+    use pinfold_core::rules::memory::{Reading, ReadingSource};
     let mut room = Room::new();
     let id = room.running("a", &json!({ "memory": 1000 }));
-    let read = |bytes, swap| MeterReading { reading: Reading::Bytes(bytes), source: Source::Sum, swap };
+    let read =
+        |bytes, swap| MeterReading { reading: Reading::Bytes(bytes), source: ReadingSource::Sum, swap };
     room.tell(LoopInput::Memory { id, run: SECOND, read: read(500, 1) });
     assert_eq!(
         (

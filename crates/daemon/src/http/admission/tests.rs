@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::tests::hand::{Room, SHIM};
-use pinfold_core::caller::Mark;
+use pinfold_core::caller::Confinement;
 use pinfold_store::SessionId;
 use serde_json::json;
 
@@ -24,8 +24,8 @@ fn family(config: &str) -> Family {
     Family { room, own }
 }
 
-fn caller(confined: Vec<Mark>, shims: Vec<u32>) -> Arc<Caller> {
-    Arc::new(Caller { pid: None, user: 1, standing: Standing { confined, shims } })
+fn caller(confined: Vec<Confinement>, shims: Vec<u32>) -> Arc<Caller> {
+    Arc::new(Caller { pid: None, user: 1, standing: CallerStanding { confined, shims } })
 }
 
 fn of_run() -> Arc<Caller> {
@@ -33,7 +33,7 @@ fn of_run() -> Arc<Caller> {
 }
 
 fn confined() -> Arc<Caller> {
-    caller(vec![Mark::Seccomp], vec![SHIM])
+    caller(vec![Confinement::Seccomp], vec![SHIM])
 }
 
 fn ask(family: &Family, caller: &Arc<Caller>, act: Act, session: Option<&str>) -> Result<Pass, ErrorBody> {
@@ -116,7 +116,7 @@ fn the_configuration_lets_the_confined_count_as_if_they_were_not() {
     let family = family("[policy]\nconfined = \"allow\"\n");
     assert!(ask(&family, &confined(), Act::Steer, Some("child")).is_ok(), "as any process of the run");
     assert!(ask(&family, &confined(), Act::Steer, Some("stranger")).is_err());
-    let outside = caller(vec![Mark::Seccomp], Vec::new());
+    let outside = caller(vec![Confinement::Seccomp], Vec::new());
     assert!(!ask(&family, &outside, Act::Down, None).unwrap().is_kept(), "as any process outside");
 }
 

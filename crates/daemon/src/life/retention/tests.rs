@@ -45,5 +45,5 @@ fn what_is_off_has_no_limit() {
     let retention =
         Retention { events: Some(Duration::from_secs(1)), runs: None, messages: None, size: None };
     let now = Wall(10_000);
-    assert_eq!(limits(retention, now), Limits { events: Some(Wall(9_000)), ..Limits::default() });
+    assert_eq!(limits(retention, now), SweepLimits { events: Some(Wall(9_000)), ..SweepLimits::default() });
 }

@@ -17,7 +17,7 @@ fn row() -> pinfold_store::Message {
         done_at: Some(Wall(2_000)),
         taken: None,
         files: Vec::new(),
-        kept: pinfold_store::Kept::default(),
+        kept: pinfold_store::AnswerKept::default(),
         answer: Some("done".into()),
         failure: None,
         place: Some(TurnPlace { run: RunNumber(4), from: 5, to: Some(6) }),
@@ -67,7 +67,7 @@ fn of_a_damaged_message_only_that_is_told() {
 #[test]
 fn an_event_says_who_did_it_apart_and_nothing_where_there_is_no_sentence() {
     let data = serde_json::json!({ "by": { "user": 1 }, "code": 3 }).as_object().unwrap().clone();
-    let row = pinfold_store::Event {
+    let row = pinfold_store::StoredEvent {
         seq: 9,
         at: Wall(1_000),
         session: None,

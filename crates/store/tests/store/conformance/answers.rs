@@ -7,8 +7,8 @@ use crate::home::id;
 use pinfold_core::event::TurnEnd;
 use pinfold_core::{MessageId, Wall};
 use pinfold_store::{
-    AnswerPart, AnswerTold, BEGINNING, Batch, GivenAnswer, Kept, LONGEST_IN_ROW, Message, Old, Prune, Query,
-    Reason, Take, Ulid,
+    AnswerKept, AnswerPart, AnswerTold, BEGINNING, Batch, GivenAnswer, LONGEST_IN_ROW, Message, Old, Prune,
+    Query, Reason, Take, Ulid,
 };
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn a_long_answer_is_whole_and_lists_have_its_beginning(ground: &Ground) {
     ground.open().commit(batch).wait().unwrap();
     let reader = ground.open().reader().unwrap();
     let row = listed(&*reader);
-    assert_eq!(row.kept, Kept { beside: Some(text.len() as u64), cut: false });
+    assert_eq!(row.kept, AnswerKept { beside: Some(text.len() as u64), cut: false });
     let beginning = row.answer.unwrap();
     assert!(beginning.len() <= BEGINNING && beginning.len() + 4 > BEGINNING, "{}", beginning.len());
     assert!(text.starts_with(&beginning));
@@ -74,7 +74,7 @@ fn an_answer_that_fits_is_in_its_message(ground: &Ground) {
     ground.open().commit(batch).wait().unwrap();
     let reader = ground.open().reader().unwrap();
     let row = listed(&*reader);
-    assert_eq!((row.answer.as_ref(), row.kept), (Some(&text), Kept::default()));
+    assert_eq!((row.answer.as_ref(), row.kept), (Some(&text), AnswerKept::default()));
     assert_eq!(whole(&*reader), text);
 }
 
@@ -98,7 +98,7 @@ fn parts_are_one_text_however_often_the_last_of_them_is_told(ground: &Ground) {
         let reader = ground.open().reader().unwrap();
         assert_eq!(whole(&*reader), text, "{bytes}");
         let beside = (text.len() as u64 > LONGEST_IN_ROW).then_some(text.len() as u64);
-        assert_eq!(listed(&*reader).kept, Kept { beside, cut: false });
+        assert_eq!(listed(&*reader).kept, AnswerKept { beside, cut: false });
     }
 }
 

@@ -5,7 +5,7 @@ use crate::driven::{Driven, answer, text};
 use crate::home::{audit, durable, id, note, whole};
 use pinfold_core::event::{MessageEvent, TurnEnd};
 use pinfold_core::{Ask, Event, MessageId, RunNumber};
-use pinfold_store::{Batch, CommitError, EventQuery, MessageState, Outcome, Position, Store, Take};
+use pinfold_store::{Batch, CommitError, EventQuery, MessageState, Outcome, Store, StorePosition, Take};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -262,7 +262,7 @@ fn a_generation_must_be_later_than_the_one_before(ground: &Ground) {
 
 fn what_is_acknowledged_is_how_far_it_is(ground: &Ground) {
     let store = ground.open();
-    assert_eq!(store.position(), Position::default());
+    assert_eq!(store.position(), StorePosition::default());
     store.commit(note(1)).wait().unwrap();
     let first = store.position();
     assert_eq!((first.generation, first.seq, first.steps), (0, 1, 0));

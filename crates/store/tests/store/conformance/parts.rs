@@ -5,8 +5,8 @@ use crate::driven::Driven;
 use crate::home::{audit, id, note};
 use pinfold_core::{MessageId, Wall};
 use pinfold_store::{
-    AuditEvent, Batch, COUNTED, Count, EventQuery, MessageQuery, MessageState, Place, Reader, Store, Take,
-    Ulid,
+    AuditEvent, Batch, COUNTED, EventQuery, MessagePlace, MessageQuery, MessageState, Reader, RowCount,
+    Store, Take, Ulid,
 };
 
 /// Creates a store with messages 1 to `count` in one session and one of another session between them.
@@ -25,7 +25,7 @@ fn with_messages(ground: &Ground, count: u128) -> (Store, MessageQuery) {
     (store, MessageQuery { session: id(1), state: None })
 }
 
-fn ids(reader: &Reader, query: MessageQuery, from: Place, most: u64, room: usize) -> Vec<Vec<u128>> {
+fn ids(reader: &Reader, query: MessageQuery, from: MessagePlace, most: u64, room: usize) -> Vec<Vec<u128>> {
     let (mut all, mut next, mut left) = (Vec::new(), Some(from), most);
     while let Some(at) = next.filter(|_| left > 0) {
         let part = reader.message_part(query, at, left, room).unwrap();
@@ -39,12 +39,12 @@ fn ids(reader: &Reader, query: MessageQuery, from: Place, most: u64, room: usize
 fn messages_come_in_parts_of_a_size_and_each_of_them_once(ground: &Ground) {
     let (store, query) = with_messages(ground, 7);
     let reader = store.reader().unwrap();
-    let all = ids(&reader, query, Place::default(), u64::MAX, usize::MAX);
+    let all = ids(&reader, query, MessagePlace::default(), u64::MAX, usize::MAX);
     assert_eq!(all, [[1, 2, 3, 4, 5, 6, 7]]);
     // A row takes more than one byte, and a part has at least one row.
-    assert_eq!(ids(&reader, query, Place::default(), u64::MAX, 1).concat(), all.concat());
-    assert!(ids(&reader, query, Place::default(), u64::MAX, 1).len() >= 7);
-    assert_eq!(ids(&reader, query, Place::default(), 3, 1).concat(), [1, 2, 3]);
+    assert_eq!(ids(&reader, query, MessagePlace::default(), u64::MAX, 1).concat(), all.concat());
+    assert!(ids(&reader, query, MessagePlace::default(), u64::MAX, 1).len() >= 7);
+    assert_eq!(ids(&reader, query, MessagePlace::default(), 3, 1).concat(), [1, 2, 3]);
 }
 
 fn a_list_of_messages_begins_behind_one_or_has_the_last_ones(ground: &Ground) {
@@ -65,15 +65,15 @@ fn a_list_of_messages_begins_behind_one_or_has_the_last_ones(ground: &Ground) {
     }
     let behind = reader.place_behind(id(1), MessageId(5)).unwrap().unwrap();
     let count = |place| reader.count_messages(query, place).unwrap();
-    assert_eq!((count(Place::default()), count(behind)), (7, 2));
+    assert_eq!((count(MessagePlace::default()), count(behind)), (7, 2));
     let done = MessageQuery { state: Some(MessageState::Done), ..query };
-    assert_eq!(reader.count_messages(done, Place::default()).unwrap(), 0);
+    assert_eq!(reader.count_messages(done, MessagePlace::default()).unwrap(), 0);
 }
 
 fn more_messages_are_told_of_only_where_there_are_more(ground: &Ground) {
     let (store, query) = with_messages(ground, 7);
     let reader = store.reader().unwrap();
-    let more = |most| reader.message_behind_which_more_come(query, Place::default(), most).unwrap();
+    let more = |most| reader.message_behind_which_more_come(query, MessagePlace::default(), most).unwrap();
     assert_eq!(more(3), Some(Ulid::from(MessageId(3))));
     assert_eq!(more(6), Some(Ulid::from(MessageId(6))));
     assert_eq!((more(7), more(8), more(0)), (None, None, None));
@@ -123,7 +123,7 @@ fn events_come_in_parts_and_are_those_that_come_whole(ground: &Ground) {
         let count = reader.events(&counted).unwrap().len() as u64;
         assert_eq!(
             reader.count_events(&counted, counted.after).unwrap(),
-            Count::Exactly(count),
+            RowCount::Exactly(count),
             "{counted:?}"
         );
     }
@@ -135,18 +135,22 @@ fn of_a_session_with_many_events_not_all_are_counted(ground: &Ground) {
     store.commit(batch).wait().unwrap();
     let query = EventQuery { session: Some(id(1)), ..EventQuery::default() };
     let reader = store.reader().unwrap();
-    let Count::Exactly(before) = reader.count_events(&query, 0).unwrap() else { panic!("it is new") };
+    let RowCount::Exactly(before) = reader.count_events(&query, 0).unwrap() else { panic!("it is new") };
     let mut batch = Batch::new();
     (before..COUNTED)
         .for_each(|at| batch.event(AuditEvent { session: Some(id(1)), ..audit("note", at as i64, &[]) }));
     store.commit(batch).wait().unwrap();
-    assert_eq!(reader.count_events(&query, 0).unwrap(), Count::Exactly(COUNTED));
+    assert_eq!(reader.count_events(&query, 0).unwrap(), RowCount::Exactly(COUNTED));
     let mut one = Batch::new();
     one.event(AuditEvent { session: Some(id(1)), ..audit("note", 1, &[]) });
     store.commit(one).wait().unwrap();
-    assert_eq!(reader.count_events(&query, 0).unwrap(), Count::MoreThan(COUNTED));
+    assert_eq!(reader.count_events(&query, 0).unwrap(), RowCount::MoreThan(COUNTED));
     let all = EventQuery::default();
-    assert_eq!(reader.count_events(&all, 0).unwrap(), Count::Exactly(COUNTED + 1), "all together are known");
+    assert_eq!(
+        reader.count_events(&all, 0).unwrap(),
+        RowCount::Exactly(COUNTED + 1),
+        "all together are known"
+    );
 }
 
 fn more_events_are_told_of_only_where_there_are_more(ground: &Ground) {

@@ -8,7 +8,7 @@ use pinfold_core::event::{
 };
 use pinfold_core::guest::{Attaching, Welcomes};
 use pinfold_core::life::{CannotStart, HolderSeen, Process, StartRefused};
-use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{
     Ask, ConsumerId, Ended, Event, Exit, MessageId, Mode, Policy, RunNumber, Session, Spec, Wall, World,
 };
@@ -166,7 +166,7 @@ impl Dice {
             RunEvent::VendorBusy { holder: holder.clone() },
             RunEvent::Exited { ended, shim, holder },
             RunEvent::SignOfLife,
-            RunEvent::MemoryRead { reading, source: Source::Shares },
+            RunEvent::MemoryRead { reading, source: ReadingSource::Shares },
         ])
     }
 

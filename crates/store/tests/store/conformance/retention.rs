@@ -8,9 +8,9 @@ use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::Purpose;
 use pinfold_core::{Event, Exit, MessageId, RunNumber, Wall};
 use pinfold_store::{
-    AnswerTold, Batch, CommitError, Committed, Complete, EventQuery, KEPT_EVENTS, KEPT_RUNS, Limits, Old,
-    Place, Prune, Reader, Reason, RunId, RunStep, SessionId, SpentKey, Step, Store, Sweep, Take, Tally, Ulid,
-    Untold,
+    AnswerTold, Batch, CommitError, Committed, CompleteFrom, EventQuery, KEPT_EVENTS, KEPT_RUNS,
+    MessagePlace, Old, Prune, Reader, Reason, RunId, RunStep, SessionId, SpentKey, Step, Store, Sweep,
+    SweepLimits, Take, Tally, Ulid, Untold,
 };
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -120,7 +120,7 @@ fn only_messages_that_are_done_go(ground: &Ground) {
     let reader = store.reader().unwrap();
     assert_eq!(messages(&reader, id(1)), [(101, "done"), (102, "queued"), (103, "failed")]);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), [id(1)]);
-    let old = reader.old_messages(id(1), FOR_EVER, Place::default(), 9).unwrap();
+    let old = reader.old_messages(id(1), FOR_EVER, MessagePlace::default(), 9).unwrap();
     assert_eq!((old.rows, old.next), (vec![Ulid::from(MessageId(101))], None));
     assert_eq!(pruned(&store, every_message(1), Wall(0)), 0);
     assert_eq!(pruned(&store, every_message(1), FOR_EVER), 1);
@@ -190,7 +190,7 @@ fn the_newest_events_of_each_session_stay_and_it_is_said_from_where_on_all_are_t
     assert_eq!(reader.complete_from().unwrap().map(|from| from.seq), Some(1));
     // Of 704 events the newest is never pruned; two of `quiet` and 100 of `busy` stay.
     assert_eq!(prune_all(&store, &ALL_EVENTS, FOR_EVER), 703 - 102);
-    assert_eq!(reader.complete_from().unwrap(), Some(Complete { seq: 704, at: Wall(9) }));
+    assert_eq!(reader.complete_from().unwrap(), Some(CompleteFrom { seq: 704, at: Wall(9) }));
     assert_eq!(seqs(&reader, Some(id(2))), [2, 3]);
     assert_eq!(seqs(&reader, Some(id(1))), (604..=703).collect::<Vec<_>>());
     // Those that stayed are pruned once there are newer ones in their place.
@@ -251,11 +251,11 @@ fn what_was_forgotten_leaves_room(ground: &Ground) {
     assert_eq!(pruned(&store, ALL_EVENTS, FOR_EVER), 399);
     let after = reader.bytes_used().unwrap();
     assert!(after < before, "{after} of {before} bytes are used");
-    assert_eq!(reader.complete_from().unwrap(), Some(Complete { seq: 400, at: Wall(399) }));
+    assert_eq!(reader.complete_from().unwrap(), Some(CompleteFrom { seq: 400, at: Wall(399) }));
 }
 
 /// Sweeps until nothing is left to do; returns how many batches that took.
-fn sweep(store: &Store, limits: Limits) -> u64 {
+fn sweep(store: &Store, limits: SweepLimits) -> u64 {
     let (reader, mut sweep) = (store.reader().unwrap(), Sweep::new(limits));
     let mut batches = 0;
     while let Some(batch) = sweep.next(&*reader).unwrap() {
@@ -271,9 +271,9 @@ fn a_sweep_takes_what_its_limits_name_and_comes_to_an_end(ground: &Ground) {
     store.commit(chat(1, "api", false)).wait().unwrap();
     store.commit(chat(2, "old", true)).wait().unwrap();
     store.commit(told_of(id(1), 0..1_500)).wait().unwrap();
-    assert_eq!(sweep(&store, Limits::default()), 0, "without limits nothing is due");
+    assert_eq!(sweep(&store, SweepLimits::default()), 0, "without limits nothing is due");
     let before = Some(Wall(1_800_000_000_000));
-    sweep(&store, Limits { events: before, messages: before, ..Limits::default() });
+    sweep(&store, SweepLimits { events: before, messages: before, ..SweepLimits::default() });
     let reader = store.reader().unwrap();
     assert_eq!(seqs(&reader, Some(id(1))).len() as u64, KEPT_EVENTS);
     assert_eq!(messages(&reader, id(1)), [(102, "queued"), (103, "failed")]);
@@ -291,13 +291,13 @@ fn past_its_size_a_sweep_takes_the_oldest_events_and_leaves_the_newest(ground: &
     }
     let reader = store.reader().unwrap();
     let half = reader.bytes_used().unwrap() / 2;
-    sweep(&store, Limits { size: Some(half), ..Limits::default() });
+    sweep(&store, SweepLimits { size: Some(half), ..SweepLimits::default() });
     assert!(reader.bytes_used().unwrap() <= half);
     let left = seqs(&reader, None).len();
     assert!((1_200..2_100).contains(&left), "{left}");
     assert!(reader.untold().unwrap().tally.by_size);
     // A limit that is too small for anything leaves the newest, and does not go on forever.
-    sweep(&store, Limits { size: Some(1), ..Limits::default() });
+    sweep(&store, SweepLimits { size: Some(1), ..SweepLimits::default() });
     assert_eq!(seqs(&reader, None), (3_001..=4_000).collect::<Vec<_>>());
 }
 

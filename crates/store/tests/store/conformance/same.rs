@@ -6,8 +6,8 @@ use crate::conformance::Ground;
 use crate::driven::Driven;
 use pinfold_core::Wall;
 use pinfold_store::{
-    Batch, EventQuery, MessageQuery, MessageState, Old, Part, Place, Reader, SessionId, Store, Take, Tally,
-    Ulid,
+    Batch, EventQuery, ListPage, MessagePlace, MessageQuery, MessageState, Old, Reader, SessionId, Store,
+    Take, Tally, Ulid,
 };
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -49,9 +49,9 @@ fn chore(dice: &mut Dice, driven: &Driven) -> Batch {
 }
 
 fn parts(reader: &Reader, query: MessageQuery, room: usize) -> Vec<Vec<pinfold_store::Message>> {
-    let (mut all, mut next) = (Vec::new(), Some(Place::default()));
+    let (mut all, mut next) = (Vec::new(), Some(MessagePlace::default()));
     while let Some(place) = next {
-        let Part { rows, next: then } = reader.message_part(query, place, u64::MAX, room).unwrap();
+        let ListPage { rows, next: then } = reader.message_part(query, place, u64::MAX, room).unwrap();
         all.push(rows);
         next = then;
     }
@@ -66,7 +66,10 @@ fn everything(reader: &Reader, id: SessionId, young: Wall) -> Vec<String> {
         format!("{:?}", reader.find("api").unwrap()),
         format!("{:?} {:?}", reader.meta().unwrap(), reader.complete_from().unwrap()),
         format!("{:?}", reader.untold().unwrap()),
-        format!("{:?}", reader.old_messages(id, young, Place::default(), u64::from(u32::MAX)).unwrap()),
+        format!(
+            "{:?}",
+            reader.old_messages(id, young, MessagePlace::default(), u64::from(u32::MAX)).unwrap()
+        ),
         format!("{} {}", reader.max_seq().unwrap(), reader.waiting_bytes(id).unwrap()),
         format!("{:?} {:?}", reader.with_old_runs(young).unwrap(), reader.with_old_messages(young).unwrap()),
     ];
@@ -88,7 +91,7 @@ fn everything(reader: &Reader, id: SessionId, young: Wall) -> Vec<String> {
         all.push(format!("{:?}", reader.messages(id, state, Take::Last(5)).unwrap()));
         all.push(format!("{:?}", parts(reader, query, 600)));
         let from = reader.message_place(query, Take::Last(2)).unwrap();
-        let more = reader.message_behind_which_more_come(query, Place::default(), 2).unwrap();
+        let more = reader.message_behind_which_more_come(query, MessagePlace::default(), 2).unwrap();
         all.push(format!("{} {more:?}", reader.count_messages(query, from).unwrap()));
     }
     all

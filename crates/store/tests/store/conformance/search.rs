@@ -5,7 +5,9 @@ use crate::driven::Driven;
 use crate::home::{audit, id, whole};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{MessageId, Wall};
-use pinfold_store::search::{Follower, Found, Hit, Index, Named, Stepped, Wanted, Words, search};
+use pinfold_store::search::{
+    Follower, Hit, Index, NamedSession, SearchQuery, SearchResult, SearchWords, Stepped, search,
+};
 use pinfold_store::{AuditEvent, Batch, Reader, SessionId, Step, Store, Ulid};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -77,8 +79,8 @@ fn filled(ground: &Ground) -> Store {
     store
 }
 
-fn names(reader: &Reader) -> Vec<Named> {
-    let of = |stored: pinfold_store::StoredSession| Named {
+fn names(reader: &Reader) -> Vec<NamedSession> {
+    let of = |stored: pinfold_store::StoredSession| NamedSession {
         id: stored.id,
         name: stored.name,
         created_at: stored.created_at,
@@ -86,8 +88,8 @@ fn names(reader: &Reader) -> Vec<Named> {
     reader.sessions().unwrap().into_iter().map(|loaded| of(whole(loaded))).collect()
 }
 
-fn wanted(text: &str) -> Wanted {
-    Wanted { words: Words::new(text), within: None, limit: 20 }
+fn wanted(text: &str) -> SearchQuery {
+    SearchQuery { words: SearchWords::new(text), within: None, limit: 20 }
 }
 
 /// Indexes everything.
@@ -100,11 +102,11 @@ fn followed(ground: &Ground, reader: &Reader) -> Follower {
 }
 
 /// Returns what is found with an index, which is the same as without one.
-fn found(ground: &Ground, store: &Store, wanted: &Wanted) -> Vec<Hit> {
+fn found(ground: &Ground, store: &Store, wanted: &SearchQuery) -> Vec<Hit> {
     let reader = store.reader().unwrap();
     drop(followed(ground, &reader));
     let index = Index::open(&ground.beside("search.db")).unwrap();
-    let sorted = |found: Found| {
+    let sorted = |found: SearchResult| {
         let mut hits: Vec<String> = found.hits.iter().map(|hit| format!("{hit:?}")).collect();
         hits.sort();
         hits
@@ -148,10 +150,10 @@ fn a_hit_says_whose_it_is_and_what_stands_around_it(ground: &Ground) {
 fn only_what_is_asked_for_is_found(ground: &Ground) {
     let store = filled(ground);
     let within = |ids: &[u64]| Some(ids.iter().map(|number| id(*number)).collect::<BTreeSet<_>>());
-    let of = |ids: &[u64]| found(ground, &store, &Wanted { within: within(ids), ..wanted("boom") });
+    let of = |ids: &[u64]| found(ground, &store, &SearchQuery { within: within(ids), ..wanted("boom") });
     assert_eq!(kinds(&of(&[2])), ["why"], "what is of no session is for those who may see all");
     assert_eq!((of(&[1]).len(), of(&[]).len()), (0, 0));
-    assert_eq!(found(ground, &store, &Wanted { limit: 1, ..wanted("boom") }).len(), 1);
+    assert_eq!(found(ground, &store, &SearchQuery { limit: 1, ..wanted("boom") }).len(), 1);
 }
 
 fn what_comes_later_is_taken_in(ground: &Ground) {
@@ -251,7 +253,7 @@ fn what_stands_on_an_older_shelf_is_found_and_removed_too(ground: &Ground) {
     let sought = |text: &str, within: Option<u64>| {
         let index = Index::open(&ground.beside("search.db")).unwrap();
         let within = within.map(|number| [id(number)].into());
-        let wanted = Wanted { within, ..wanted(text) };
+        let wanted = SearchQuery { within, ..wanted(text) };
         let mut hits = search(&*reader, Some(&index), &names(&reader), &wanted).unwrap().hits;
         hits.sort_by_key(|hit| hit.at);
         hits.iter().map(|hit| hit.at.0).collect::<Vec<_>>()

@@ -13,7 +13,7 @@ use crate::engine::{Engine, Parts, ReplyHandle, ResourceLimits, WhyNot};
 use crate::ports::journal::{Journal, StoreJournal};
 use crate::ports::locks::{Folders, LocksRefused, RunLocks};
 use crate::ports::shims::ShimUp;
-use pinfold_core::caller::Standing;
+use pinfold_core::caller::CallerStanding;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::exit::{Ended, Exit};
@@ -22,7 +22,7 @@ use pinfold_core::{Decision, Event, MessageId, RunNumber, State, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::{Can, Command, Exited, Keeping, Report, Welcome};
 use pinfold_store::{
-    Backend, Event as Stored, EventQuery, Facts, History, Message, SessionId, Solo, Store, Take,
+    Backend, EventQuery, Facts, History, Message, SessionId, Solo, Store, StoredEvent as Stored, Take,
 };
 pub(crate) use ports::Desk;
 use ports::Locked;
@@ -392,6 +392,6 @@ pub(crate) fn run_of(id: SessionId, name: &str) -> Arc<By> {
 }
 
 fn by(shims: Vec<u32>, session: Option<(SessionId, String)>) -> Arc<By> {
-    let standing = Standing { confined: Vec::new(), shims };
+    let standing = CallerStanding { confined: Vec::new(), shims };
     Arc::new(By::new(Arc::new(Caller { pid: None, user: 77, standing }), session))
 }

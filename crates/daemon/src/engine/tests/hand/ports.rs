@@ -30,7 +30,9 @@ use pinfold_lock::{Folder, Guard};
 use pinfold_shim::log::LogEntry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited, Report};
-use pinfold_store::{Batch, Cursor, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
+use pinfold_store::{
+    Batch, Cursor, Message, Outcome, ReadError, RunId, SessionId, StoredEvent, Trouble, Ulid,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
@@ -408,7 +410,7 @@ impl Journal for HandJournal {
         self.journal.session_of_run(run)
     }
 
-    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<StoredEvent> {
         self.journal.recent_events(session, most)
     }
 

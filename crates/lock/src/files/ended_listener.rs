@@ -1,7 +1,7 @@
 //! Reports every process that a grant ends to a listener.
 
 use crate::files::fence::Fence;
-use crate::files::record::{Record, Run};
+use crate::files::record::{LockRecord, RunName};
 use crate::process::ProcessSeen;
 use pinfold_kernel::proc;
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct SurvivorsEnded {
     /// The session the lock was held for.
     pub session: Option<String>,
     /// The run that held the lock.
-    pub run: Option<Run>,
+    pub run: Option<RunName>,
     /// The processes about to be ended.
     pub processes: Vec<ProcessSeen>,
 }
@@ -26,21 +26,21 @@ type Listener = Box<dyn Fn(&SurvivorsEnded) + Send + Sync>;
 
 /// The listener, if there is one.
 #[derive(Default)]
-pub(super) struct Told(OnceLock<Listener>);
+pub(super) struct EndedListener(OnceLock<Listener>);
 
-impl fmt::Debug for Told {
+impl fmt::Debug for EndedListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Told").field(&self.0.get().is_some()).finish()
     }
 }
 
-impl Told {
+impl EndedListener {
     /// Sets the listener, unless there already is one.
     pub(super) fn set(&self, listener: Listener) {
         let _ = self.0.set(listener);
     }
 
-    pub(super) fn tell(&self, record: &Record, pids: &[u32]) {
+    pub(super) fn tell(&self, record: &LockRecord, pids: &[u32]) {
         let Some(listener) = self.0.get() else { return };
         let processes = pids.iter().map(|pid| ProcessSeen { pid: *pid, command: proc::command(*pid) });
         listener(&SurvivorsEnded {

@@ -55,7 +55,7 @@ pub(crate) struct Counter {
 
 /// The record part, as found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Text {
+pub(crate) enum RecordText {
     Blank,
     Damaged,
     Good(Vec<u8>),
@@ -160,23 +160,23 @@ fn frame(text: &[u8]) -> [u8; RECORD_FRAME] {
 }
 
 /// Returns the record next to a slot, if it is intact.
-pub(crate) fn read_record(file: &[u8; SIZE], which: usize) -> Text {
+pub(crate) fn read_record(file: &[u8; SIZE], which: usize) -> RecordText {
     let frame_at = [HEAD_AT - RECORD_FRAME, SLOT_B_AT + SLOT_LENGTH][which];
     let frame = &file[frame_at..][..RECORD_FRAME];
     if is_blank(frame) {
-        return Text::Blank;
+        return RecordText::Blank;
     }
     let Some(length) = usize::try_from(word(frame, 8)).ok().filter(|length| *length <= RECORD_MAX) else {
-        return Text::Damaged;
+        return RecordText::Damaged;
     };
     let text = match which {
         0 => &file[frame_at - length..frame_at],
         _ => &file[frame_at + RECORD_FRAME..][..length],
     };
     if &frame[..8] == RECORD_MAGIC && word(frame, 16) == checksum(text) {
-        Text::Good(text.to_vec())
+        RecordText::Good(text.to_vec())
     } else {
-        Text::Damaged
+        RecordText::Damaged
     }
 }
 
@@ -208,9 +208,9 @@ mod tests {
             let counter = Counter { lone: which == 0, ..counter() };
             let file = file_with(&[grant(which, counter, TEXT).unwrap()]);
             assert_eq!(read_slot(head(&file), which), Slot::Good(counter));
-            assert_eq!(read_record(&file, which), Text::Good(TEXT.to_vec()));
+            assert_eq!(read_record(&file, which), RecordText::Good(TEXT.to_vec()));
             assert_eq!(read_slot(head(&file), 1 - which), Slot::Blank);
-            assert_eq!(read_record(&file, 1 - which), Text::Blank);
+            assert_eq!(read_record(&file, 1 - which), RecordText::Blank);
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    fn facts(file: &[u8; SIZE]) -> ([Slot; 2], [Text; 2], Option<u64>) {
+    fn facts(file: &[u8; SIZE]) -> ([Slot; 2], [RecordText; 2], Option<u64>) {
         let head = head(file);
         (
             [0, 1].map(|which| read_slot(head, which)),
@@ -258,7 +258,7 @@ mod tests {
         let (at, bytes) = grant(1, counter(), TEXT).unwrap();
         for length in SLOT_LENGTH + 1..bytes.len() {
             let file = file_with(&[(at, bytes[..length].to_vec())]);
-            assert_eq!(read_record(&file, 1), Text::Damaged, "{length} bytes");
+            assert_eq!(read_record(&file, 1), RecordText::Damaged, "{length} bytes");
         }
     }
 
