@@ -1,7 +1,8 @@
 //! Checks the house rules that the compiler does not see: sibling modules never need each other in a circle,
-//! and files and functions stay small. `./test style` runs it from the root of the workspace.
+//! files and functions stay small, and a type's name means one thing. `./test style` runs it from the root of the workspace.
 
 mod cycles;
+mod doubles;
 mod lex;
 mod module;
 mod resolve;
@@ -38,6 +39,7 @@ fn check(root: &Path) -> io::Result<bool> {
     let found = cycles_by_crate(&sources);
     let mut wrong = judge(&found, &known);
     wrong.extend(sizes::too_large(&sources));
+    wrong.extend(doubles::judge(&sources, &fs::read_to_string(root.join(doubles::LIST))?));
     let mut out = io::stdout().lock();
     for line in &wrong {
         writeln!(out, "{}", line.trim_end())?;
@@ -47,7 +49,7 @@ fn check(root: &Path) -> io::Result<bool> {
         let (file, function) = (sizes::FILE, sizes::FUNCTION);
         writeln!(
             out,
-            "no cycle among modules{except}; no file over {file} lines, no function over {function}"
+            "no cycle among modules{except}; no file over {file} lines, no function over {function}; no type name with two meanings"
         )?;
     }
     Ok(wrong.is_empty())

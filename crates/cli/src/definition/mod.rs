@@ -12,6 +12,6 @@ mod taken;
 pub(crate) use ceiling::warn_of_ceiling;
 pub(crate) use create::create;
 pub(crate) use missed::say_missed;
-pub(crate) use options::{Definition, from_here, request};
+pub(crate) use options::{DefinitionOptions, from_here, request};
 pub(crate) use shared_server::warn_of_shared_server;
 pub(crate) use taken::take_from_here;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// The options of `new` and `set`.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Definition {
+pub(crate) struct DefinitionOptions {
     /// The kind of agent; `command` runs any program [default: command]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
@@ -74,7 +74,11 @@ pub(crate) struct Definition {
 }
 
 /// The request for a session, including what it takes from the caller.
-pub(crate) fn request(name: &str, definition: &Definition, global: &Global) -> Result<NewSession, Failure> {
+pub(crate) fn request(
+    name: &str,
+    definition: &DefinitionOptions,
+    global: &Global,
+) -> Result<NewSession, Failure> {
     let own = definition.clone();
     Ok(NewSession {
         env: env::given(&own.env_file, &own.env, global)?,

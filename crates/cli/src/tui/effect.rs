@@ -1,7 +1,7 @@
 //! Inputs and effects: what goes into `update` and what comes out of it, as data.
 
 use super::model::SessionDetails;
-use super::sessions::FeedNews;
+use super::sessions::SessionsNews;
 use super::typed::Typed;
 use pinfold_api::object::{Hit, Lock, Purged};
 use pinfold_api::request::{NewSession, Permission};
@@ -13,7 +13,7 @@ pub(crate) enum UiInput {
     Typed(Typed),
     /// The terminal now has this many columns and rows.
     Resized(u16, u16),
-    Feed(FeedNews),
+    Feed(SessionsNews),
     Answered(UiReply),
     /// The contents of a watched session's terminal, or why it cannot be seen.
     Screen {

@@ -2,7 +2,7 @@
 
 use super::keymap::Keymap;
 use super::model::{Here, Model};
-use super::sessions::{FeedNews, FeedSession};
+use super::sessions::{FeedSession, SessionsNews};
 use super::update::update;
 use super::{effect, typed};
 use crate::tui::key::KeyPress;
@@ -125,14 +125,14 @@ pub(crate) fn model(size: (u16, u16), sessions: Vec<Value>) -> Model {
 /// Gives a model a snapshot of all sessions.
 pub(crate) fn snapshot(model: &mut Model, sessions: Vec<Value>) -> Vec<effect::Effect> {
     let sessions = sessions.into_iter().map(|one| FeedSession::read(one).expect("a session")).collect();
-    let news = FeedNews::Snapshot { revision: "1.1".into(), sessions, more: false };
+    let news = SessionsNews::Snapshot { revision: "1.1".into(), sessions, more: false };
     update(model, effect::UiInput::Feed(news), NOW)
 }
 
 /// Tells a model that one session has changed.
 pub(crate) fn changed(model: &mut Model, session: Value) -> Vec<effect::Effect> {
     let told = Box::new(FeedSession::read(session).expect("a session"));
-    update(model, effect::UiInput::Feed(FeedNews::Changed { revision: "1.2".into(), told }), NOW)
+    update(model, effect::UiInput::Feed(SessionsNews::Changed { revision: "1.2".into(), told }), NOW)
 }
 
 /// Presses keys one after the other, given by their names.

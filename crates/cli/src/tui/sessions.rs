@@ -30,7 +30,7 @@ impl FeedSession {
 
 /// One piece of news from the feed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum FeedNews {
+pub(crate) enum SessionsNews {
     /// All sessions, or a part of them.
     Snapshot { revision: String, sessions: Vec<FeedSession>, more: bool },
     /// A session has changed.
@@ -117,22 +117,22 @@ impl KnownSessions {
     }
 
     /// Applies a piece of news.
-    pub(crate) fn take(&mut self, news: FeedNews) -> SessionsChange {
+    pub(crate) fn take(&mut self, news: SessionsNews) -> SessionsChange {
         match news {
-            FeedNews::Snapshot { revision, sessions, more } => self.snapshot(revision, sessions, more),
-            FeedNews::Changed { revision, told } => {
+            SessionsNews::Snapshot { revision, sessions, more } => self.snapshot(revision, sessions, more),
+            SessionsNews::Changed { revision, told } => {
                 self.revision = Some(revision);
                 let id = told.session.id.clone();
                 let before = self.all.remove(&id);
                 self.all.insert(id.clone(), KnownSession::of(*told, before.clone(), self.now));
                 SessionsChange::One { id, before: before.map(Box::new) }
             }
-            FeedNews::Removed { revision, id } => {
+            SessionsNews::Removed { revision, id } => {
                 self.revision = Some(revision);
                 let before = self.all.remove(&id).map(Box::new);
                 SessionsChange::One { id, before }
             }
-            FeedNews::Live(live) => match self.all.get_mut(&live.id) {
+            SessionsNews::Live(live) => match self.all.get_mut(&live.id) {
                 None => SessionsChange::Nothing,
                 Some(known) => {
                     let (id, before) = (live.id.clone(), Some(Box::new(known.clone())));
@@ -140,7 +140,7 @@ impl KnownSessions {
                     SessionsChange::One { id, before }
                 }
             },
-            FeedNews::Away(_) => {
+            SessionsNews::Away(_) => {
                 self.parts = None;
                 SessionsChange::Nothing
             }
@@ -167,9 +167,9 @@ impl KnownSessions {
 }
 
 /// Parses one event of the feed.
-pub(crate) fn read(kind: &str, data: &str) -> Option<FeedNews> {
+pub(crate) fn read(kind: &str, data: &str) -> Option<SessionsNews> {
     if kind == "live" {
-        return serde_json::from_str(data).ok().map(|live| FeedNews::Live(Box::new(live)));
+        return serde_json::from_str(data).ok().map(|live| SessionsNews::Live(Box::new(live)));
     }
     let mut object: Value = serde_json::from_str(data).ok()?;
     let revision = object["revision"].as_str()?.to_owned();
@@ -178,13 +178,13 @@ pub(crate) fn read(kind: &str, data: &str) -> Option<FeedNews> {
             let more = object["more"].as_bool()?;
             let Value::Array(sessions) = object["sessions"].take() else { return None };
             let sessions = sessions.into_iter().filter_map(FeedSession::read).collect();
-            Some(FeedNews::Snapshot { revision, sessions, more })
+            Some(SessionsNews::Snapshot { revision, sessions, more })
         }
         "session" => {
             let told = Box::new(FeedSession::read(object["session"].take())?);
-            Some(FeedNews::Changed { revision, told })
+            Some(SessionsNews::Changed { revision, told })
         }
-        "removed" => Some(FeedNews::Removed { revision, id: object["id"].as_str()?.to_owned() }),
+        "removed" => Some(SessionsNews::Removed { revision, id: object["id"].as_str()?.to_owned() }),
         _ => None,
     }
 }

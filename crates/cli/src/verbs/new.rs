@@ -2,7 +2,7 @@
 
 use crate::commands;
 use crate::daemon::Daemon;
-use crate::definition::{self, Definition};
+use crate::definition::{self, DefinitionOptions};
 use crate::doing::DaemonVerb;
 use crate::output::{Failure, say, talk};
 use crate::worktree::{self, MadeWorktree};
@@ -18,7 +18,7 @@ pub(crate) struct New {
     /// Its name [default: made of the directory, and of the agent where that is taken]
     name: Option<String>,
     #[command(flatten)]
-    definition: Definition,
+    definition: DefinitionOptions,
     /// Make a git worktree of this branch beside the repository, and run there; the branch is made if there is none
     #[arg(long, value_name = "BRANCH")]
     worktree: Option<String>,

@@ -1,6 +1,6 @@
 //! `run`: supervises a program in the foreground, without a daemon.
 
-use crate::definition::{self, Definition};
+use crate::definition::{self, DefinitionOptions};
 use crate::doing::ProgramVerb;
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
@@ -16,7 +16,7 @@ pub(crate) struct Run {
     /// Its name, by which it is locked
     name: String,
     #[command(flatten)]
-    definition: Definition,
+    definition: DefinitionOptions,
 }
 
 impl ProgramVerb for Run {

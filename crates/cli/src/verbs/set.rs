@@ -1,7 +1,7 @@
 //! `set`: changes a session's definition, effective with its next run.
 
 use crate::daemon::Daemon;
-use crate::definition::{self, Definition};
+use crate::definition::{self, DefinitionOptions};
 use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind, say, talk};
 use clap::Args;
@@ -15,7 +15,7 @@ pub(crate) struct Set {
     /// Its name, or a unique beginning of its id
     session: String,
     #[command(flatten)]
-    definition: Definition,
+    definition: DefinitionOptions,
 }
 
 impl DaemonVerb for Set {

@@ -60,7 +60,7 @@ pub(crate) use parts::{EngineFault, ForegroundParts, Parts, ResourceLimits};
 pub(crate) use purge::{CallerSocket, PurgeCandidate, PurgeModes};
 pub(crate) use reply::ReplyHandle;
 pub(crate) use session_view::{Hindrances, SessionSnapshot, SessionView};
-pub(crate) use view::{Changed, EngineView, SessionChange, SessionRef};
+pub(crate) use view::{EngineView, FeedChange, SessionChange, SessionRef};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;

@@ -283,8 +283,8 @@ impl<'a> EngineView<'a> {
     ) -> Vec<SessionChange> {
         let changes = changes.filter_map(|(number, id, became)| {
             let what = match became {
-                ChangeKind::Changed => Changed::Session(Box::new(self.session(id)?.copy())),
-                ChangeKind::Removed(name) => Changed::Removed(name.clone()),
+                ChangeKind::Changed => FeedChange::Session(Box::new(self.session(id)?.copy())),
+                ChangeKind::Removed(name) => FeedChange::Removed(name.clone()),
             };
             Some(SessionChange { number, id, what })
         });
@@ -310,11 +310,11 @@ impl<'a> EngineView<'a> {
 pub(crate) struct SessionChange {
     pub(crate) number: u64,
     pub(crate) id: SessionId,
-    pub(crate) what: Changed,
+    pub(crate) what: FeedChange,
 }
 
 /// What happened to a session.
-pub(crate) enum Changed {
+pub(crate) enum FeedChange {
     /// Its present state.
     Session(Box<SessionView>),
     /// It was removed; its former name.

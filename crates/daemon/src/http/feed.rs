@@ -11,7 +11,7 @@ use super::ring::{Fetched, RowRing};
 use super::streaming;
 use crate::caller::Pass;
 use crate::clock::NowSource;
-use crate::engine::{Changed, SessionChange};
+use crate::engine::{FeedChange, SessionChange};
 use crate::show::{self, list};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -266,11 +266,11 @@ fn put(
 fn written(generation: u64, change: &SessionChange) -> Option<FeedRow> {
     let revision = revision(generation, change.number);
     let (kind, data) = match &change.what {
-        Changed::Session(view) => {
+        FeedChange::Session(view) => {
             let session = show::session::brief(view, NowSource::new().now());
             ("session", text(&object::Changed { revision, session })?)
         }
-        Changed::Removed(name) => {
+        FeedChange::Removed(name) => {
             let (id, name) = (change.id.to_string(), name.clone());
             ("removed", text(&object::Gone { revision, id, name })?)
         }
@@ -279,7 +279,7 @@ fn written(generation: u64, change: &SessionChange) -> Option<FeedRow> {
 }
 
 fn written_live(change: &SessionChange) -> Option<FeedRow> {
-    let Changed::Session(view) = &change.what else { return None };
+    let FeedChange::Session(view) = &change.what else { return None };
     let session = show::session::brief(view, NowSource::new().now());
     let live = Live {
         id: session.id,
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_removed_session_is_named_and_is_nothing_live() {
         let id = SessionId(Ulid::new(0, 1));
-        let change = SessionChange { number: 42, id, what: Changed::Removed("a".into()) };
+        let change = SessionChange { number: 42, id, what: FeedChange::Removed("a".into()) };
         let row = written(7, &change).unwrap();
         assert_eq!((row.kind, row.number), ("removed", Some(42)));
         let data: Value = serde_json::from_str(&row.data).unwrap();
@@ -333,7 +333,7 @@ mod tests {
         let gone = |number| SessionChange {
             number,
             id: SessionId(Ulid::new(0, u128::from(number))),
-            what: Changed::Removed("a".into()),
+            what: FeedChange::Removed("a".into()),
         };
         let mut place = 5;
         assert_eq!(put(&ring, &mut place, &[gone(3), gone(9)], |change| written(1, change)), Some(9));

@@ -1,7 +1,7 @@
 //! Reads the feed in its own thread. When the daemon has gone, it looks for the next one and resumes the feed.
 
 use super::super::effect::UiInput;
-use super::super::sessions::{FeedNews, read as news};
+use super::super::sessions::{SessionsNews, read as news};
 use super::news::Teller;
 use pinfold_api::{Client, endpoint, query};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) fn begin(client: Client, teller: Teller) {
                 },
                 Err(error) => error.to_string(),
             };
-            if teller.tell(UiInput::Feed(FeedNews::Away(why))).is_err() {
+            if teller.tell(UiInput::Feed(SessionsNews::Away(why))).is_err() {
                 return;
             }
             std::thread::sleep(LOOK_AGAIN);
@@ -51,14 +51,14 @@ fn read(
 }
 
 /// Remembers where to resume after a reconnect; a snapshot counts only when it is complete.
-fn note(news: &FeedNews, since: &mut Option<String>) {
+fn note(news: &SessionsNews, since: &mut Option<String>) {
     match news {
-        FeedNews::Snapshot { more: true, .. } => *since = None,
-        FeedNews::Snapshot { revision, .. }
-        | FeedNews::Changed { revision, .. }
-        | FeedNews::Removed { revision, .. } => {
+        SessionsNews::Snapshot { more: true, .. } => *since = None,
+        SessionsNews::Snapshot { revision, .. }
+        | SessionsNews::Changed { revision, .. }
+        | SessionsNews::Removed { revision, .. } => {
             *since = Some(revision.clone());
         }
-        FeedNews::Live(_) | FeedNews::Away(_) => {}
+        SessionsNews::Live(_) | SessionsNews::Away(_) => {}
     }
 }

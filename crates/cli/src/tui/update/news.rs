@@ -3,11 +3,11 @@
 use super::super::effect::Effect;
 use super::super::model::{ConnectionState, Model, Pane};
 use super::super::need::{PersonNeed, turns};
-use super::super::sessions::{FeedNews, KnownSession, SessionsChange};
+use super::super::sessions::{KnownSession, SessionsChange, SessionsNews};
 
 /// Handles a piece of news.
-pub(super) fn take(model: &mut Model, news: FeedNews, effects: &mut Vec<Effect>) {
-    if let FeedNews::Away(why) = &news {
+pub(super) fn take(model: &mut Model, news: SessionsNews, effects: &mut Vec<Effect>) {
+    if let SessionsNews::Away(why) = &news {
         if !matches!(model.link, ConnectionState::Away { .. }) {
             model.link = ConnectionState::Away { since: model.now, why: why.clone() };
         }

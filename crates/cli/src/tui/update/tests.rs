@@ -2,7 +2,7 @@ use super::*;
 use crate::tui::effect::{UiReply, UiRequest};
 use crate::tui::fixture::{NOW, changed, keys, model, session, snapshot, ten, text};
 use crate::tui::model::{ConnectionState, Overlay};
-use crate::tui::sessions::FeedNews;
+use crate::tui::sessions::SessionsNews;
 use pinfold_api::object::Purged;
 use serde_json::{Value, json};
 
@@ -224,7 +224,7 @@ fn a_terminal_is_looked_at_while_its_pane_is_open_and_again_when_its_run_is_anot
 #[test]
 fn a_daemon_that_is_away_is_said_and_what_was_known_stays() {
     let mut model = ten_of();
-    update(&mut model, UiInput::Feed(FeedNews::Away("gone".into())), NOW);
+    update(&mut model, UiInput::Feed(SessionsNews::Away("gone".into())), NOW);
     assert!(matches!(model.link, ConnectionState::Away { .. }) && !model.list.rows.is_empty());
     changed(&mut model, session(1, "api", json!({})));
     assert_eq!(model.link, ConnectionState::Up);
@@ -276,7 +276,7 @@ fn any_keys_and_news_in_any_order_leave_a_selection_that_is_there() {
             0 => changed(&mut model, ten()[number % 10].clone()),
             1 => {
                 let id = id(1 + (number % 10) as u32);
-                update(&mut model, UiInput::Feed(FeedNews::Removed { revision: "1.3".into(), id }), NOW)
+                update(&mut model, UiInput::Feed(SessionsNews::Removed { revision: "1.3".into(), id }), NOW)
             }
             2 => update(&mut model, UiInput::Resized((number % 300) as u16, (number / 300 % 90) as u16), NOW),
             _ => keys(&mut model, all[number % all.len()]),

@@ -199,7 +199,11 @@ fn a_terminal_that_is_looked_at_and_a_daemon_that_is_away() {
     });
     frames("away", |size| {
         let mut model = model(size, ten());
-        update(&mut model, UiInput::Feed(crate::tui::sessions::FeedNews::Away("it went away".into())), NOW);
+        update(
+            &mut model,
+            UiInput::Feed(crate::tui::sessions::SessionsNews::Away("it went away".into())),
+            NOW,
+        );
         update(&mut model, UiInput::Tick, NOW + 180_000);
         model
     });

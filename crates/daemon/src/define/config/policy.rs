@@ -1,6 +1,6 @@
 //! The numbers of `[policy]`: the keys, how each is written, and where its value goes.
 
-use super::value::{Count, Flag, Pace, Part, Size, Span, Word, WordTable};
+use super::value::{ByteSize, Count, Flag, Pace, Part, Span, Word, WordTable};
 use pinfold_core::Policy;
 use pinfold_core::talk::Permissions;
 use serde::Deserialize;
@@ -147,7 +147,7 @@ numbers! {
     silence_warn: Span => policy.silence_warn,
     permissions: Word<Permissions> => policy.permissions,
     hold_limit: Span => hold_limit,
-    inbox_limit: Size => inbox_limit,
+    inbox_limit: ByteSize => inbox_limit,
     session_limit: Count => session_limit,
     confined: Word<Confined> => confined,
     child_limit: Count => child_limit,

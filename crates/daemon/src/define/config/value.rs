@@ -30,7 +30,7 @@ pub(super) struct Pace(pub(super) Duration);
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Size(pub(super) u64);
+pub(super) struct ByteSize(pub(super) u64);
 
 /// An amount of money.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,10 +107,10 @@ impl<'de> Deserialize<'de> for Pace {
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+impl<'de> Deserialize<'de> for ByteSize {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ByteSize, D::Error> {
         let text = from.deserialize_any(TextVisitor("is a size in quotes, as in \"512M\" or \"2G\""))?;
-        units::size(&text).map(Size).map_err(|error| wrong(&text, &format!("is a size: {error}")))
+        units::size(&text).map(ByteSize).map_err(|error| wrong(&text, &format!("is a size: {error}")))
     }
 }
 
@@ -241,7 +241,7 @@ held! {
     Count holds u32,
     Span holds Duration,
     Pace holds Duration,
-    Size holds u64,
+    ByteSize holds u64,
     Part holds f64,
     Flag holds bool,
 }

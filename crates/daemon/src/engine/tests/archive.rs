@@ -117,7 +117,7 @@ async fn what_was_removed_is_told_counted_and_gone() {
     assert!(!room.engine.sessions.contains_key(&id) && !room.engine.home.session(id).exists());
     assert!(room.disk.reader().unwrap().session(id).unwrap().is_none());
     let told = room.view().changes_after(0, 100).unwrap().pop().unwrap();
-    assert!(matches!(told.what, crate::engine::Changed::Removed(name) if name == "a"));
+    assert!(matches!(told.what, crate::engine::FeedChange::Removed(name) if name == "a"));
     assert_eq!(*room.engine.last_event.borrow(), event.seq, "whoever follows events is told");
 }
 

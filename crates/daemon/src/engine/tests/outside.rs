@@ -8,7 +8,7 @@ use crate::define::home::Home;
 use crate::engine::command::EngineCommand;
 use crate::engine::input::{Create, Handle, LoopInput};
 use crate::engine::tests::files::AtOnce;
-use crate::engine::view::{Changed, EngineView};
+use crate::engine::view::{EngineView, FeedChange};
 use crate::engine::{Engine, Parts, ResourceLimits, WhyNot};
 use crate::ports::locks::Folders;
 use crate::show::list::{self, ListShape, Writing};
@@ -110,8 +110,8 @@ impl Room {
     fn changes(&self, after: u64) -> Vec<(u64, String)> {
         let changes = self.view().changes_after(after, 100).unwrap();
         let name = |what| match what {
-            Changed::Session(view) => view.name,
-            Changed::Removed(name) => format!("{name} was removed"),
+            FeedChange::Session(view) => view.name,
+            FeedChange::Removed(name) => format!("{name} was removed"),
         };
         changes.into_iter().map(|change| (change.number, name(change.what))).collect()
     }

@@ -401,7 +401,7 @@ fn a_session_that_is_not_in_the_store_any_more_is_left_alone_and_whoever_asked_h
     assert!(!room.engine.sessions.contains_key(&id) && !room.engine.names.contains_key("a"));
     assert_eq!(room.view().damaged().next().unwrap().problem, "it is not in the database any more");
     let told = room.view().changes_after(0, 100).unwrap().pop().unwrap();
-    assert!(matches!(told.what, crate::engine::Changed::Removed(name) if name == "a"));
+    assert!(matches!(told.what, crate::engine::FeedChange::Removed(name) if name == "a"));
     assert_eq!(room.last_event("left_alone").session, Some(id));
     assert_eq!(room.view().find("b"), Ok(other));
     assert_eq!(room.ask(other, Ask::Stop { grace: None }), Some(Ok(pinfold_core::decision::Answer::Done)));
