@@ -20,6 +20,7 @@ mod leftovers;
 mod live;
 mod locked_command;
 mod long_list;
+mod looking;
 mod mistakes;
 mod output;
 mod printed;

@@ -125,7 +125,7 @@ pub mod backup {
     //! while it is not.
 
     pub use crate::copy::{BackupError, Files};
-    pub use crate::sqlite::backup::{Found, look};
+    pub use crate::sqlite::backup::{Found, PUT_BACK, look};
 }
 
 pub use answer::{ANSWERS, AnswerPart, AnswerTold, BEGINNING, DRAFT, GivenAnswer, Kept, LONGEST_IN_ROW};

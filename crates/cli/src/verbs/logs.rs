@@ -3,6 +3,7 @@
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::long_list::Last;
+use crate::looking::looked;
 use crate::output::{Failure, Kind, Words, say, talk};
 use crate::printed::Printed;
 use crate::since::Since;
@@ -96,6 +97,7 @@ impl Logs {
         if hidden > 0 && !daemon.global.quiet && !daemon.global.json {
             talk(&format!("{hidden} earlier lines are not shown; `-n all` shows them"));
         }
+        looked(client, session);
         Ok(())
     }
 

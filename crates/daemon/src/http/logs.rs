@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
+use super::look;
 use super::paging::Head;
 use super::streaming;
 use crate::engine::Known;
@@ -15,7 +16,6 @@ use pinfold_api::object::{LogLine, Turn};
 use pinfold_api::query::Logs as Which;
 use pinfold_api::{ErrorBody, ErrorKind, time};
 use pinfold_core::RunNumber;
-use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::Position;
 use pinfold_store::{Count, ReadError, SessionId, Take};
 use std::collections::{BTreeMap, VecDeque};
@@ -241,7 +241,9 @@ fn find_run(runs: &BTreeMap<RunNumber, String>, wanted: &str) -> Option<RunNumbe
 
 /// Sends output as it comes, as long as the client is there; it counts as a consumer meanwhile.
 async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, sender: mpsc::Sender<Bytes>) {
-    let Ok(_consumer) = Consumer::join(&context.handle, id, ConsumerKind::Watch).await else { return };
+    let Ok(_consumer) = Consumer::join(&context.handle, id, look::watcher(&context.pass)).await else {
+        return;
+    };
     tokio::select! {
         _ = pass_on(&context, id, source, wanted, &sender) => {}
         () = sender.closed() => {}

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
+use super::look;
 use super::paging::{self, Head, PART};
 use super::sessions::{ask_of, find, object};
 use crate::clock::Clock;
@@ -431,11 +432,12 @@ async fn settled(
     if unsettled == Unsettled::Unknown {
         let now = row(context, id, message).await?;
         if is_settled(&now) {
+            look::took_answer(context, id);
             return Ok(now);
         }
     }
     match tokio::time::timeout(time, answer_or_none(context, id, message, receiver, seen)).await {
-        Ok(over) => over,
+        Ok(over) => over.inspect(|_| look::took_answer(context, id)),
         Err(_) => {
             let now = row(context, id, message).await?;
             let text = format!("message {} is still {}", now.id, now.state);

@@ -18,6 +18,7 @@ mod holds;
 mod kin;
 mod locks;
 mod logs;
+mod look;
 mod messages;
 mod metrics;
 mod nearest;

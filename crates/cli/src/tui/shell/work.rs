@@ -5,6 +5,7 @@ use super::super::model::Gathered;
 use super::news::Teller;
 use crate::definition;
 use crate::global::Global;
+use crate::looking::looked;
 use pinfold_api::endpoint;
 use pinfold_api::object::{LogLine, Session};
 use pinfold_api::request::{NewMessage, NewSession, Purge, Stop};
@@ -34,6 +35,10 @@ pub(super) fn answer(client: &Client, global: &Global, request: Request) -> Answ
         Request::Detail { id } => {
             let gathered = gathered(client, &id).map(Box::new).map_err(|error| said(&error));
             Answer::Detail { id, gathered }
+        }
+        Request::Look { id } => {
+            looked(client, &id);
+            Answer::Nothing
         }
         Request::Search { text } => {
             let which = query::Search { text: text.clone(), limit: Some(HITS), session: None };
@@ -86,6 +91,7 @@ fn steered(client: &Client, request: Request) -> Answer {
             (client.ask(&endpoint::Set::call(&id, &change)), name, "tagged")
         }
         Request::Detail { .. }
+        | Request::Look { .. }
         | Request::Search { .. }
         | Request::Send { .. }
         | Request::New(_)

@@ -8,6 +8,7 @@ use pinfold_api::word::TextKind;
 /// Handles an answer.
 pub(super) fn take(model: &mut Model, answer: Answer, effects: &mut Vec<Effect>) {
     match answer {
+        Answer::Nothing => {}
         Answer::Done(said) => model.note = Note::good(said),
         Answer::Failed(why) => model.note = Note::bad(why),
         Answer::Sent { id, said } => {

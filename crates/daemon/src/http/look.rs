@@ -1,0 +1,37 @@
+//! A person looks at what a session did; a process of a run does not count as one.
+
+use super::Context;
+use super::answer::{Answered, Named};
+use super::sessions::{find, object};
+use crate::caller::Pass;
+use crate::engine::input::Input;
+use pinfold_api::object::Session;
+use pinfold_core::Event;
+use pinfold_core::event::ConsumerKind;
+use pinfold_store::{Facts, SessionId};
+
+pub(crate) async fn look(context: Context, Named(session): Named) -> Answered<Session> {
+    let id = find(&context, session).await?;
+    if is_person(&context.pass) {
+        context.handle.ask(id, Event::Looked, Facts::default()).await?;
+    }
+    object(&context, id).await
+}
+
+/// Notes that the caller was given an answer of this session; the caller does not wait until that is stored.
+pub(super) fn took_answer(context: &Context, id: SessionId) {
+    if is_person(&context.pass) {
+        let (event, facts) = (Box::new(Event::Looked), Box::default());
+        context.handle.tell(Input::Happened { id, event, facts, reply: None });
+    }
+}
+
+/// What a caller is that watches a session.
+pub(super) fn watcher(pass: &Pass) -> ConsumerKind {
+    if is_person(pass) { ConsumerKind::Watch } else { ConsumerKind::Overhear }
+}
+
+/// Whether the caller is not inside a run.
+fn is_person(pass: &Pass) -> bool {
+    pass.by.as_ref().is_none_or(|by| by.shim().is_none())
+}
