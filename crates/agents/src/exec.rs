@@ -214,7 +214,12 @@ impl Exec {
             (_, Exit::Code(code), EndedBy::Itself) => self.fails_with(code, &rules.recognises),
             (
                 _,
-                Exit::Code(_) | Exit::Signal(_) | Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted,
+                Exit::Code(_)
+                | Exit::Signal(_)
+                | Exit::ShimLost
+                | Exit::MachineLost
+                | Exit::AfterBackup
+                | Exit::NeverStarted,
                 _,
             ) => None,
         }

@@ -90,6 +90,9 @@ pub struct Session {
     /// What was set and is in force from its next run on, by the names of the options.
     #[serde(default)]
     pub pending: Option<BTreeMap<String, Value>>,
+    /// Whether a person has looked at what it did last.
+    #[serde(default)]
+    pub seen: bool,
     /// The machine it is on; null for this one.
     #[serde(default)]
     pub host: Option<String>,
@@ -169,6 +172,9 @@ pub struct RunProcess {
 pub struct LastExit {
     pub code: Option<i32>,
     pub signal: Option<i32>,
+    /// Why it has neither: `shim_lost`, `machine_lost`, `after_backup` or `never_started`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
     pub verdict: Verdict,
     pub at: String,
     pub uptime_ms: u64,

@@ -21,6 +21,7 @@ mod live;
 mod locked_command;
 mod log_printer;
 mod long_list;
+mod looking;
 mod mistakes;
 mod output;
 mod removal;

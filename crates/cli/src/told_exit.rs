@@ -9,9 +9,16 @@ pub(crate) fn told(exit: &LastExit) -> String {
     let how = match (exit.code, exit.signal) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::ShimLost,
+        (None, None) => without_status(exit.end.as_deref()),
     };
     let after = words::duration(Duration::from_millis(exit.uptime_ms));
     let line = exit.last_line.as_ref().map(|line| format!(": `{line}`")).unwrap_or_default();
-    format!("{how} after {after}{line}")
+    // How long it lived in an earlier life is not known.
+    if how.is_another_life() { format!("{how}{line}") } else { format!("{how} after {after}{line}") }
+}
+
+/// The end that this word stands for; a daemon of an earlier version has none.
+fn without_status(word: Option<&str>) -> Exit {
+    let known = [Exit::MachineLost, Exit::AfterBackup, Exit::NeverStarted];
+    known.into_iter().find(|exit| Some(exit.word()) == word).unwrap_or(Exit::ShimLost)
 }

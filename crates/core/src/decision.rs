@@ -102,6 +102,8 @@ pub enum Change {
     Leaving(Option<Leaving>),
     /// What keeps its run from ending, if anything.
     Unended(Option<Box<Unended>>),
+    /// A person looked at what it did.
+    Looked,
     /// A line for its audit log.
     Record(Record),
 }

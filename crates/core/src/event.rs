@@ -72,6 +72,8 @@ pub enum Event {
     Held(Option<Box<Hold>>),
     /// A person lets it spend more: what it has spent so far no longer counts against its budget.
     BudgetRaised,
+    /// A person looked at what it did.
+    Looked,
     /// A lock that was refused is free again, or the watched holder has gone.
     HolderGone,
     /// The shim that kept the locks between two runs has left.
@@ -97,6 +99,7 @@ impl Event {
             Event::Run { .. } => "run",
             Event::Held(_) => "held",
             Event::BudgetRaised => "budget_raised",
+            Event::Looked => "looked",
             Event::HolderGone => "holder_gone",
             Event::ShimLeft => "shim_left",
         }
@@ -170,6 +173,8 @@ pub enum ConsumerKind {
     Attach,
     /// A client that watches: it only delays parking.
     Watch,
+    /// A process of a run that watches: it delays parking too, but no person looks through it.
+    Overhear,
 }
 
 /// What can happen to a message.
@@ -408,6 +413,8 @@ pub enum Machine {
     Same,
     /// The machine has restarted.
     Restarted,
+    /// A backup was put back: what it knows is of an earlier life of the home, and of whatever boot that was.
+    PutBack,
 }
 
 /// What was found of a session's shim.

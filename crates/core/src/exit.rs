@@ -17,6 +17,8 @@ pub enum Exit {
     ShimLost,
     /// The machine restarted under it.
     MachineLost,
+    /// It belongs to an earlier life of the home: a backup that was made while it ran was put back.
+    AfterBackup,
     /// No process of it ever ran.
     NeverStarted,
 }
@@ -30,6 +32,7 @@ impl Exit {
             Exit::Signal(_) => "signal",
             Exit::ShimLost => "shim_lost",
             Exit::MachineLost => "machine_lost",
+            Exit::AfterBackup => "after_backup",
             Exit::NeverStarted => "never_started",
         }
     }
@@ -39,7 +42,9 @@ impl Exit {
     pub fn code(self) -> Option<i32> {
         match self {
             Exit::Code(code) => Some(code),
-            Exit::Signal(_) | Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted => None,
+            Exit::Signal(_) | Exit::ShimLost | Exit::MachineLost | Exit::AfterBackup | Exit::NeverStarted => {
+                None
+            }
         }
     }
 
@@ -48,8 +53,18 @@ impl Exit {
     pub fn signal(self) -> Option<i32> {
         match self {
             Exit::Signal(signal) => Some(signal),
-            Exit::Code(_) | Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted => None,
+            Exit::Code(_) | Exit::ShimLost | Exit::MachineLost | Exit::AfterBackup | Exit::NeverStarted => {
+                None
+            }
         }
+    }
+}
+
+impl Exit {
+    /// Whether the agent had nothing to do with its end: the world around it changed.
+    #[must_use]
+    pub fn is_another_life(self) -> bool {
+        matches!(self, Exit::MachineLost | Exit::AfterBackup)
     }
 }
 
@@ -60,6 +75,7 @@ impl fmt::Display for Exit {
             Exit::Signal(signal) => write!(f, "was killed by signal {signal}"),
             Exit::ShimLost => f.write_str("was lost with its shim"),
             Exit::MachineLost => f.write_str("was ended by a restart of the machine"),
+            Exit::AfterBackup => f.write_str("ended after the backup was made that was put back"),
             Exit::NeverStarted => f.write_str("never started"),
         }
     }

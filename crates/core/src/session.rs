@@ -13,6 +13,7 @@ use crate::inbox::{Inbox, MessageChange, Queued};
 use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::policy::{Mode, Spec};
+use crate::regard::Regard;
 use crate::rules::memory::MemoryWatch;
 pub use crate::running::{Leaving, Need, Runs, Takeover};
 use crate::talk::{Activity, Dialog, Standing, Talk};
@@ -52,6 +53,8 @@ pub struct Session {
     pub(crate) guest: Option<Guest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Box<Usage>>,
+    #[serde(default, skip_serializing_if = "Regard::is_seen")]
+    pub(crate) regard: Regard,
     #[serde(skip)]
     pub(crate) live: LiveState,
 }
@@ -147,12 +150,14 @@ impl Session {
             interrupted: false,
             guest: None,
             usage: None,
+            regard: Regard::default(),
             live: LiveState::default(),
         }
     }
 
     /// Applies one change of an earlier decision: replaying all of them reproduces the session.
     pub fn apply(&mut self, change: &Change) {
+        self.regard = self.regard.after(change, self.spec.mode, self.is_watched());
         match change {
             Change::Life(life) => self.life = life.clone(),
             Change::Runs(runs) => self.runs = *runs,
@@ -192,7 +197,7 @@ impl Session {
             Change::Mute(mute) => self.live.mute = *mute,
             Change::Leaving(leaving) => self.live.leaving = *leaving,
             Change::Unended(by) => self.live.unended.clone_from(by),
-            Change::Record(_) => {}
+            Change::Looked | Change::Record(_) => {}
         }
     }
 
@@ -221,6 +226,7 @@ impl Session {
             interrupted: self.interrupted,
             guest: self.guest,
             usage: self.usage.clone(),
+            regard: self.regard,
             live: self.live.clone(),
         }
     }
@@ -404,6 +410,17 @@ impl Session {
         }
     }
 
+    /// Whether a person has looked at what it did last.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.regard.is_seen()
+    }
+
+    /// Whether a person is connected to it.
+    fn is_watched(&self) -> bool {
+        self.live.consumers.values().any(|kind| *kind != ConsumerKind::Overhear)
+    }
+
     /// Returns why it must run now, if it must.
     #[must_use]
     pub fn need(&self, now: Boot) -> Option<Need> {
@@ -488,46 +505,6 @@ impl Session {
         let only_person = self.spec.mode == Mode::OnDemand && self.occupied().is_none();
         let at = self.keep_until.filter(|_| only_person)?;
         Some(Deadline { at, what: Upcoming::NotNeeded })
-    }
-}
-
-impl Change {
-    /// Whether it must be stored; the other changes are true only while this daemon lives.
-    #[must_use]
-    pub fn is_durable(&self) -> bool {
-        match self {
-            Change::Life(_)
-            | Change::Runs(_)
-            | Change::Budgets(_)
-            | Change::LastExit(_)
-            | Change::Shim(_)
-            | Change::Message(_)
-            | Change::Request(_)
-            | Change::Vendor(_)
-            | Change::Spent(_)
-            | Change::BudgetRaised(_)
-            | Change::TurnSince(_)
-            | Change::TurnTook(_)
-            | Change::LastConsumer(_)
-            | Change::KeepUntil(_)
-            | Change::Interrupted(_)
-            | Change::Guest(_)
-            | Change::Spec(..)
-            | Change::Record(_) => true,
-            Change::Joined(..)
-            | Change::Left(_)
-            | Change::Unneeded(_)
-            | Change::Takeover(_)
-            | Change::AwaitingGuest(_)
-            | Change::Standing(_)
-            | Change::Hold(_)
-            | Change::Memory(_)
-            | Change::SignOfLife(_)
-            | Change::Closing(_)
-            | Change::Mute(_)
-            | Change::Leaving(_)
-            | Change::Unended(_) => false,
-        }
     }
 }
 

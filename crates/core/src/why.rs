@@ -195,6 +195,7 @@ pub enum RecoveryStep {
     AsItWas,
     StartsAgain,
     MachineRestarted,
+    PutBack,
 }
 
 impl Why {
@@ -239,6 +240,11 @@ impl fmt::Display for CannotStart {
     }
 }
 
+/// How it ended, with the verdict where the end was its own.
+fn judged(exit: Exit, verdict: Verdict) -> String {
+    if exit.is_another_life() { format!("it {exit}") } else { format!("it {exit} ({})", verdict.word()) }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -247,7 +253,7 @@ impl fmt::Display for Why {
             Why::StartRefused { text, wait } => start_refused(f, text, *wait),
             Why::EndedAsAsked { exit } => write!(f, "it {exit}, as it was asked to end"),
             Why::RestartAtOnce { verdict, exit } => {
-                write!(f, "it {exit} ({}); the next run starts at once", verdict.word())
+                write!(f, "{}; the next run starts at once", judged(*exit, *verdict))
             }
             Why::Waiting { reason, exit, crashes, wait } => waiting(f, *reason, *exit, *crashes, *wait),
             Why::Blocked { exit } => {
@@ -258,7 +264,7 @@ impl fmt::Display for Why {
             }
             Why::RanOnce { verdict } => write!(f, "its one run has ended ({})", verdict.word()),
             Why::EndedUnneeded { verdict, exit } => {
-                write!(f, "it {exit} ({}); nobody needs another run", verdict.word())
+                write!(f, "{}; nobody needs another run", judged(*exit, *verdict))
             }
             Why::Unlocked { exit } => write!(f, "a person ended it with `unlock`: it {exit}"),
             Why::OverMemoryLimit { bytes, limit } => {
@@ -416,6 +422,7 @@ impl RecoveryStep {
             RecoveryStep::AsItWas => "the daemon is back, and all is as it was",
             RecoveryStep::StartsAgain => "a start was cut short before anything ran",
             RecoveryStep::MachineRestarted => "the machine has restarted",
+            RecoveryStep::PutBack => "a backup was put back",
         }
     }
 }
@@ -439,8 +446,15 @@ mod tests {
             [P::Started, P::Stopped, P::Restarted, P::Archived, P::Restored, P::Purged, P::PurgedOthers];
         let messages = [S::Queued, S::Known, S::Taken, S::Done, S::Failed, S::Requeued, S::EndsTheWait];
         let takeovers = [T::Begins, T::Waits, T::Joins, T::TimedOut, T::CallerGone, T::Failed, T::Ended];
-        let recoveries =
-            [R::Adopted, R::ShimMute, R::Unexpected, R::AsItWas, R::StartsAgain, R::MachineRestarted];
+        let recoveries = [
+            R::Adopted,
+            R::ShimMute,
+            R::Unexpected,
+            R::AsItWas,
+            R::StartsAgain,
+            R::MachineRestarted,
+            R::PutBack,
+        ];
         let needs = [Need::Always, Need::Once, Need::Turn, Need::Message, Need::Attach, Need::Person];
         let mut all: Vec<Why> = Vec::new();
         all.extend(people.into_iter().chain([P::Interrupted]).map(Why::Person));

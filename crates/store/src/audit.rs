@@ -313,6 +313,7 @@ mod tests {
         for (exit, word) in [
             (Exit::ShimLost, "shim_lost"),
             (Exit::MachineLost, "machine_lost"),
+            (Exit::AfterBackup, "after_backup"),
             (Exit::NeverStarted, "never_started"),
         ] {
             let lived = Duration::ZERO;

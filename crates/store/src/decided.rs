@@ -125,6 +125,7 @@ impl Rows<'_> {
             | Change::Closing(_)
             | Change::Mute(_)
             | Change::Leaving(_)
+            | Change::Looked
             | Change::Unended(_) => Vec::new(),
         }
     }

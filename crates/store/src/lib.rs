@@ -125,7 +125,7 @@ pub mod backup {
     //! while it is not.
 
     pub use crate::copy::{BackupError, Files};
-    pub use crate::sqlite::backup::{BackupCopy, look};
+    pub use crate::sqlite::backup::{BackupCopy, PUT_BACK, look};
 }
 
 pub use answer::{

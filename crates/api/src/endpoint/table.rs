@@ -128,6 +128,8 @@ endpoints! {
     New: Post "/v1/sessions" { request::NewSession } => WholeAnswer<object::Session> | 404 409;
     /// One session
     Show: Get "/v1/sessions/{session}" (session) => WholeAnswer<object::Session>;
+    /// A person has looked at what it did; from inside a run it changes nothing
+    Look: Post "/v1/sessions/{session}/look" (session) => WholeAnswer<object::Session>;
     /// Delete an archived session for good
     Remove: Delete "/v1/sessions/{session}" (session) => WholeAnswer<object::Removed> | 409;
     /// Change a session, from its next run on

@@ -1,6 +1,7 @@
 //! Attaches to a session without a terminal: prints its output line by line and sends typed lines as messages.
 
 use super::counted::{AttachmentNews, Counted};
+use super::keys::say_detached;
 use super::tty::{Borrowed, DETACH};
 use crate::global::Global;
 use crate::output::{Failure, OutputStyle, output, say, talk};
@@ -10,6 +11,7 @@ use pinfold_api::request::NewMessage;
 use pinfold_api::{Client, endpoint, query};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use std::io::{IsTerminal, Write};
 
 /// Bytes per read.
 const READ: usize = 64 << 10;
@@ -46,12 +48,21 @@ pub(super) fn follow(
                 send(name, client, line, global)?;
             }
             if over == Over::Detached {
+                erase_typed();
+                say_detached(name, global);
                 return Ok(());
             }
             if over == Over::Ended {
                 return until_signal(counted, signals, global);
             }
         }
+    }
+}
+
+/// Erases the detach key, which the terminal has echoed, with the line that was not sent.
+fn erase_typed() {
+    if std::io::stderr().is_terminal() {
+        _ = write!(std::io::stderr(), "\r\x1b[K");
     }
 }
 

@@ -1,6 +1,9 @@
 //! Finds the detach key among what is typed.
 
 use super::tty::DETACH;
+use crate::global::Global;
+use crate::output::talk;
+use pinfold_core::quoted::quoted;
 
 /// Ctrl-] as sent by terminals that were asked to report keys exactly.
 const REPORTED: [&[u8]; 3] = [b"\x1b[93;5u", b"\x1b[93;5:1u", b"\x1b[27;5;93~"];
@@ -10,6 +13,13 @@ pub(super) fn before_detach(typed: &[u8]) -> Option<&[u8]> {
     let plain = typed.iter().position(|byte| *byte == DETACH);
     let reported = REPORTED.iter().filter_map(|key| typed.windows(key.len()).position(|part| part == *key));
     plain.into_iter().chain(reported).min().map(|at| &typed[..at])
+}
+
+/// Says that the user has left, and how to come back.
+pub(super) fn say_detached(name: &str, global: &Global) {
+    if !global.quiet {
+        talk(&format!("detached from `{name}`; `pinfold attach {}` joins it again", quoted(name)));
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Shows a session's terminal in ours: keys go to its shim, its screen comes to us.
 
 use super::counted::Counted;
-use super::keys::before_detach;
+use super::keys::{before_detach, say_detached};
 use super::tty::{self, Borrowed};
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
@@ -77,6 +77,10 @@ pub(super) fn show(
         passed: Vec::new(),
         asked: None,
     };
+    if !global.quiet && !global.json {
+        let types = if shown.watches { "looking on at" } else { "joining" };
+        talk(&format!("{types} `{}`; Ctrl-] detaches", place.name));
+    }
     let borrowed = Borrowed::raw(size.rows()).map_err(|errno| lost(&errno))?;
     let join = Join { run: RunNumber(place.run), size, seat };
     let over = match shown.say(&ViewerInput::Join(join)) {
@@ -95,9 +99,7 @@ fn tell(name: &str, over: Over, counted: &mut Counted, global: &Global) -> Resul
         }
     };
     match over {
-        Over::Detached => {
-            say(format!("detached from `{name}`; `pinfold attach {}` joins it again", quoted(name)));
-        }
+        Over::Detached => say_detached(name, global),
         Over::Ended => say(match counted.end_within(TOLD_WITHIN) {
             Some(how) => format!("`{name}` {how}"),
             None => format!("the run of `{name}` has ended"),

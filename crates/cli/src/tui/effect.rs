@@ -70,6 +70,10 @@ pub(crate) enum UiRequest {
     Detail {
         id: String,
     },
+    /// Tells the daemon that the user has looked at a session.
+    Look {
+        id: String,
+    },
     Search {
         text: String,
     },
@@ -134,6 +138,8 @@ pub(crate) enum UiReply {
         text: String,
         hits: Result<Vec<Hit>, String>,
     },
+    /// Nothing to tell.
+    Nothing,
     /// Done, with what to tell the user.
     Done(String),
     /// A message is durable, with what to tell the user.

@@ -4,6 +4,7 @@ use crate::daemon::Daemon;
 use crate::doing::DaemonVerb;
 use crate::global::Global;
 use crate::long_list::{self, LastEntries};
+use crate::looking::looked;
 use crate::output::{Failure, Paper, Shade, TableCell, Worth, ago, moment, plain, preview, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Message;
@@ -40,7 +41,7 @@ impl DaemonVerb for Inbox {
         match (&self.retry, &self.cancel) {
             (Some(id), _) => retry(&client, &self.session, id, global),
             (None, Some(id)) => cancel(&client, &self.session, id, global),
-            (None, None) => list(&client, self, global),
+            (None, None) => list(&client, self, global).inspect(|()| looked(&client, &self.session)),
         }
     }
 }

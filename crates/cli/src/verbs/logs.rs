@@ -4,6 +4,7 @@ use crate::daemon::Daemon;
 use crate::doing::DaemonVerb;
 use crate::log_printer::LogPrinter;
 use crate::long_list::LastEntries;
+use crate::looking::looked;
 use crate::output::{Failure, Kind, OutputStyle, say, talk};
 use crate::since::Since;
 use crate::tail;
@@ -96,6 +97,7 @@ impl Logs {
         if hidden > 0 && !daemon.global.quiet && !daemon.global.json {
             talk(&format!("{hidden} earlier lines are not shown; `-n all` shows them"));
         }
+        looked(client, session);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use super::ls::{home, names_home, shade_of};
 use super::usage::cost;
 use crate::daemon::Daemon;
 use crate::doing::DaemonVerb;
+use crate::looking::looked;
 use crate::output::{Failure, Paper, Shade, ago, below_home, columns, moment, print, say, wrapped};
 use crate::told_exit::told;
 use crate::worktree;
@@ -38,11 +39,17 @@ impl DaemonVerb for Show {
                 object["worktree"] = worktree;
             }
             say(&object);
+            if object["seen"] == false {
+                looked(&client, &self.session);
+            }
             return Ok(());
         }
         let session: Session = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
         let last = last_lines(&client, &session.id);
         print(&page(&session, &last, Paper::stdout()));
+        if !session.seen {
+            looked(&client, &session.id);
+        }
         Ok(())
     }
 }

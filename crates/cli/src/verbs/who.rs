@@ -3,11 +3,13 @@
 use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Failure, Paper, TableCell, Worth, plain, print, say, talk};
+use crate::output::{Failure, Kind, Paper, TableCell, Worth, plain, print, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_daemon::objects;
+use pinfold_kernel::proc;
 use pinfold_lock::{DirectoryRelation, DirectoryUser};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Which directory.
@@ -23,15 +25,45 @@ impl StandaloneVerb for Who {
         // Only directories are accepted here, so the hint about lock names would not help.
         let users = home::user_folder(global)?.users_of(&self.directory);
         let users = users.map_err(|error| Failure::from(error).without_hint())?;
+        let works = |user: &DirectoryUser| matches!(user, DirectoryUser::Worker { .. });
+        let runs = if users.iter().any(works) { Runs::of(global)? } else { Runs::default() };
         if global.json {
-            say(&Value::Array(users.iter().map(object).collect()));
+            say(&Value::Array(users.iter().map(|user| object(user, &runs)).collect()));
         } else if !users.is_empty() {
-            let rows: Vec<_> = users.iter().map(row).collect();
+            let rows: Vec<_> = users.iter().map(|user| row(user, &runs)).collect();
             print(&Paper::stdout().fitted(HEADS, &rows));
         } else if !global.quiet {
             talk(&format!("no process that you may look at uses {}", self.directory.display()));
         }
         Ok(())
+    }
+}
+
+/// The sessions that hold a lock now, by the process that holds it.
+#[derive(Default)]
+struct Runs(BTreeMap<u32, String>);
+
+impl Runs {
+    fn of(global: &Global) -> Result<Runs, Failure> {
+        let mut runs = BTreeMap::new();
+        for folder in home::existing_folders(global)? {
+            let locks = folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?;
+            let held = locks.into_iter().filter_map(|lock| Some((lock.holder.identity?.pid, lock.session?)));
+            runs.extend(held);
+        }
+        Ok(Runs(runs))
+    }
+
+    /// The session whose run this process is part of: the processes above it are the kernel's word.
+    fn session(&self, pid: u32) -> Option<&str> {
+        proc::tree::lineage(pid).find_map(|above| self.0.get(&above)).map(String::as_str)
+    }
+
+    fn session_of<'a>(&'a self, user: &'a DirectoryUser) -> Option<&'a str> {
+        match user {
+            DirectoryUser::Holder { lock, .. } => lock.session.as_deref(),
+            DirectoryUser::Worker { process, .. } => self.session(process.pid),
+        }
     }
 }
 
@@ -43,10 +75,12 @@ fn word(relation: DirectoryRelation) -> &'static str {
     }
 }
 
-fn object(user: &DirectoryUser) -> Value {
+fn object(user: &DirectoryUser, runs: &Runs) -> Value {
+    let session = runs.session_of(user);
     match user {
         DirectoryUser::Holder { relation, lock } => json!({
             "how": word(*relation),
+            "session": session,
             "pid": lock.holder.identity.map(|identity| identity.pid),
             "command": lock.holder.command,
             "place": lock.resource,
@@ -54,6 +88,7 @@ fn object(user: &DirectoryUser) -> Value {
         }),
         DirectoryUser::Worker { process, place } => json!({
             "how": "works",
+            "session": session,
             "pid": process.pid,
             "command": process.command,
             "place": place.to_string_lossy(),
@@ -70,18 +105,19 @@ const HEADS: [(&str, Worth); 5] = [
     ("COMMAND", Worth::Sentence),
 ];
 
-fn row(user: &DirectoryUser) -> [TableCell<'static>; 5] {
+fn row(user: &DirectoryUser, runs: &Runs) -> [TableCell<'static>; 5] {
+    let session = runs.session_of(user).unwrap_or("-").to_owned();
     let cells = match user {
         DirectoryUser::Holder { relation, lock } => [
             lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string()),
-            lock.session.clone().unwrap_or_else(|| "-".to_owned()),
+            session,
             word(*relation).replace('_', " "),
             lock.resource.clone(),
             lock.holder.command.clone(),
         ],
         DirectoryUser::Worker { process, place } => [
             process.pid.to_string(),
-            "-".to_owned(),
+            session,
             "works".to_owned(),
             place.display().to_string(),
             process.command.clone(),

@@ -76,6 +76,30 @@ fn a_shell_is_typed_to_and_left_and_found_again() {
 }
 
 #[test]
+fn how_to_leave_is_said_once_before_the_screen_begins() {
+    let world = World::new();
+    world.shell("sh");
+    let mut tty = world.attach("sh", &[]);
+    tty.shows("$");
+    let told = |tty: &Tty, text: &str| tty.everything().matches(text).count();
+    assert_eq!(told(&tty, "joining `sh`; Ctrl-] detaches"), 1, "{}", tty.everything());
+    assert!(!tty.contents().contains("Ctrl-]"), "the screen is the program's:\n{}", tty.contents());
+    tty.keys(b"echo more\r");
+    tty.shows("\nmore\n");
+    assert_eq!(told(&tty, "Ctrl-]"), 1);
+    tty.detach();
+    let mut watching = world.attach("sh", &["--read-only"]);
+    watching.shows("more");
+    assert_eq!(told(&watching, "looking on at `sh`; Ctrl-] detaches"), 1, "{}", watching.everything());
+    watching.detach();
+    let mut quiet = world.attach("sh", &["--quiet"]);
+    quiet.shows("more");
+    assert_eq!(told(&quiet, "Ctrl-]"), 0, "{}", quiet.everything());
+    quiet.keys(b"\x1d");
+    assert!(quiet.ended().success());
+}
+
+#[test]
 fn the_size_follows_whoever_types() {
     let world = World::new();
     world.shell("sh");

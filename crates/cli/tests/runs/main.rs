@@ -49,6 +49,7 @@ mod retention;
 mod scarcity;
 mod searches;
 mod security;
+mod seen;
 mod sequences;
 mod services;
 mod streams;

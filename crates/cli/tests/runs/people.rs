@@ -3,6 +3,7 @@
 use crate::processes;
 use crate::tty::Tty;
 use crate::world::{World, finish};
+use rustix::process::Signal;
 use serde_json::json;
 
 #[test]
@@ -239,6 +240,70 @@ fn a_stop_that_takes_long_counts_down_on_a_terminal() {
     world.ok(&["start", "deaf"]);
     let piped = world.ok(&["stop", "deaf", "--timeout", "2s"]);
     assert!(!piped.stderr.contains("SIGKILL in") && !piped.stderr.contains('\x1b'), "{piped:?}");
+}
+
+#[test]
+fn who_names_the_session_of_a_process_that_only_works_there() {
+    let world = World::new();
+    let (home, place) = (world.path("home-of-it"), world.path("elsewhere"));
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::create_dir_all(place.join("deep")).unwrap();
+    let script = "cd \"$ROOT/elsewhere/deep\"; setsid -f sleep 100000; exec sleep 100000";
+    let dir = home.display().to_string();
+    world.ok(&["new", "guest", "--env", "ROOT", "--dir", &dir, "--", "sh", "-c", script]);
+    let mut stranger = std::process::Command::new("sleep").arg("100000").current_dir(&place).spawn().unwrap();
+    let at = place.display().to_string();
+    let users = world.until("both sleep there", || {
+        let users = world.json(&["who", &at]).as_array().unwrap().clone();
+        let sleeps =
+            |one: &&serde_json::Value| one["command"].as_str().is_some_and(|all| all.starts_with("sleep"));
+        (users.iter().filter(sleeps).count() == 3).then_some(users)
+    });
+    for user in &users {
+        let of = if user["pid"] == stranger.id() { json!(null) } else { json!("guest") };
+        assert_eq!((&user["how"], &user["session"]), (&json!("works"), &of), "{user}");
+    }
+    let table = world.ok(&["who", &at]).stdout;
+    let own = table.lines().find(|line| line.starts_with(&stranger.id().to_string())).unwrap();
+    assert!(table.contains(" guest ") && !own.contains("guest"), "{table}");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[test]
+fn a_purge_that_takes_long_says_how_many_runs_are_ending() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        let deaf = "trap '' TERM; echo deaf; while :; do sleep 1; done";
+        let options = ["--mode", "on-demand", "--stop-grace", "3s", "--", "sh", "-c", deaf];
+        world.ok(&[&["new", name], &options as &[&str]].concat());
+        world.ok(&["start", name]);
+        world.until("it is deaf", || world.ok(&["logs", name]).stdout.contains("deaf").then_some(()));
+    }
+    let mut tty = Tty::start(world.command(&["purge", "--include-active"]), 24, 80);
+    assert!(tty.comes_to("archiving: 2 runs are ending"), "{}", tty.everything());
+    assert!(tty.ended().success());
+    tty.shows("b is archived");
+    assert!(!tty.contents().contains("are ending"), "{}", tty.contents());
+}
+
+#[test]
+fn an_up_that_takes_long_says_how_many_sessions_were_looked_at() {
+    let world = World::new();
+    for name in ["a", "b", "c"] {
+        world.guarded(name, &[], "exec sleep 100000");
+    }
+    let shim = world.show("a")["shim_pid"].as_u64().unwrap();
+    world.kill_daemon();
+    let shim = processes::Held::open(u32::try_from(shim).unwrap()).unwrap();
+    shim.signal(Signal::STOP);
+    let mut tty = Tty::start(world.command(&["up"]), 24, 80);
+    let came = tty.comes_to("starting: 2 of 3 sessions are looked at");
+    shim.signal(Signal::CONT);
+    assert!(came, "{}", tty.everything());
+    assert!(tty.ended().success());
+    tty.shows("the daemon is up");
+    assert!(!tty.contents().contains("looked at"), "{}", tty.contents());
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Draft<'_> {
             ) => false,
         };
         // Interactive runs are not restarted, and a restart of the machine is not the agent's fault.
-        if !own_end || ending.purpose != Purpose::Headless || ended.exit == Exit::MachineLost {
+        if !own_end || ending.purpose != Purpose::Headless || ended.exit.is_another_life() {
             return RestartDecision::AtOnce;
         }
         if self.ended_its_turn(ending, verdict, ended.exit) {
@@ -182,7 +182,7 @@ impl Draft<'_> {
                 self.rest(Life::Idle { since: IdleSince::Parked });
             }
             // A request from before the machine restarted no longer counts.
-            Some(Goal::Restart) if exit == Exit::MachineLost => self.hand_back(HandBack::ByNeed),
+            Some(Goal::Restart) if exit.is_another_life() => self.hand_back(HandBack::ByNeed),
             Some(Goal::Restart) => {
                 // The old run may have taken longer to end than the idle time that the request was good for.
                 self.keep_for_a_while();

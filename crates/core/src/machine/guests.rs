@@ -98,7 +98,7 @@ impl Draft<'_> {
             GuestStage::Asked => self.guest_never_came(guest),
             GuestStage::Here { .. } | GuestStage::Gone { .. } => {
                 let exit = match exit {
-                    Exit::ShimLost | Exit::MachineLost => exit,
+                    Exit::ShimLost | Exit::MachineLost | Exit::AfterBackup => exit,
                     Exit::Code(_) | Exit::Signal(_) | Exit::NeverStarted => Exit::Signal(SIGKILL),
                 };
                 self.guest_went(guest, exit, None);

@@ -54,6 +54,7 @@ fn dispatch(draft: &mut Draft<'_>, event: &Event) -> Why {
         Event::Run { run, event } => on_run(draft, *run, event),
         Event::Held(hold) => draft.held(hold.as_deref()),
         Event::BudgetRaised => draft.budget_raised(),
+        Event::Looked => draft.looked(),
         Event::HolderGone => draft.holder_gone(),
         Event::ShimLeft => draft.shim_left(),
     }
@@ -103,6 +104,14 @@ impl Draft<'_> {
     fn redefine(&mut self, spec: &Spec) -> Why {
         let in_force = if self.session.live_run().is_some() { InForce::NextRun } else { InForce::Now };
         self.change(Change::Spec(Box::new(spec.clone()), in_force));
+        Why::Noted
+    }
+
+    fn looked(&mut self) -> Why {
+        if self.session.is_seen() {
+            return Why::Stale;
+        }
+        self.change(Change::Looked);
         Why::Noted
     }
 

@@ -24,7 +24,7 @@ impl Draft<'_> {
         if self.session.live.unended.is_some() && world.shim != ShimSeen::Mute {
             self.change(Change::Unended(None));
         }
-        if world.machine == Machine::Restarted {
+        if world.machine != Machine::Same {
             self.forget_clock();
         }
         match world.shim {
@@ -57,6 +57,7 @@ impl Draft<'_> {
             | Event::ConsumerLeft { .. }
             | Event::SpecChanged(_)
             | Event::Held(_)
+            | Event::Looked
             | Event::BudgetRaised => {
                 return super::dispatch(self, event);
             }
@@ -225,13 +226,17 @@ impl Draft<'_> {
                 self.rest(Life::Idle { since: IdleSince::DaemonDown });
                 Why::Recovery(RecoveryStep::MachineRestarted)
             }
+            Machine::PutBack => {
+                self.rest(Life::Idle { since: IdleSince::DaemonDown });
+                Why::Recovery(RecoveryStep::PutBack)
+            }
         }
     }
 
     fn try_blocked_again(&mut self, on: BlockedOn, machine: Machine) -> Why {
         match (on, machine) {
             (BlockedOn::VendorLock { .. }, Machine::Same) => Why::Recovery(RecoveryStep::AsItWas),
-            (BlockedOn::OurLock, _) | (_, Machine::Restarted) => {
+            (BlockedOn::OurLock, _) | (_, Machine::Restarted | Machine::PutBack) => {
                 self.rest(Life::Idle { since: IdleSince::DaemonDown });
                 Why::Recovery(RecoveryStep::StartsAgain)
             }
@@ -239,7 +244,11 @@ impl Draft<'_> {
     }
 }
 
+/// The record of a run's end. After a backup was put back, a record is of a later run that had the same number.
 fn exit_of(world: &World, run: RunNumber) -> Option<&Ended> {
+    if world.machine == Machine::PutBack {
+        return None;
+    }
     world.exits.iter().find(|(ended, _)| *ended == run).map(|(_, ended)| ended)
 }
 
@@ -256,5 +265,6 @@ fn lost(machine: Machine) -> Exit {
     match machine {
         Machine::Same => Exit::ShimLost,
         Machine::Restarted => Exit::MachineLost,
+        Machine::PutBack => Exit::AfterBackup,
     }
 }

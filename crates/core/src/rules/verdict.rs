@@ -59,9 +59,12 @@ fn by_kernel(ended: &Ended) -> Verdict {
         Exit::Code(TRY_LATER) => Verdict::Contended,
         Exit::Code(code) if POINTLESS.contains(&code) => Verdict::Hopeless,
         Exit::Signal(SIGKILL) if ended.oom_killed => Verdict::OutOfMemory,
-        Exit::Code(_) | Exit::Signal(_) | Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted => {
-            Verdict::Crash
-        }
+        Exit::Code(_)
+        | Exit::Signal(_)
+        | Exit::ShimLost
+        | Exit::MachineLost
+        | Exit::AfterBackup
+        | Exit::NeverStarted => Verdict::Crash,
     }
 }
 

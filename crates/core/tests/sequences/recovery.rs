@@ -98,6 +98,19 @@ fn a_machine_that_restarts_charges_nobody() {
 }
 
 #[test]
+fn a_backup_that_was_put_back_charges_nobody_and_no_record_of_a_later_life_counts() {
+    let mut driver = always(Policy::default());
+    for (code, round) in [(None, 1), (Some(1), 2), (Some(0), 3)] {
+        driver.session = driver.session.as_stored();
+        let run = driver.session.live_run().unwrap();
+        let exits = code.map(|code| (run, ended(End::Code(code), 1_000))).into_iter().collect();
+        driver.send(Event::DaemonStarted(World::new(Machine::PutBack, ShimSeen::Nobody, exits)));
+        assert_eq!((driver.session.state(), driver.crashes()), (State::Running, 0), "round {round}");
+    }
+    assert_eq!(exits(&driver), [Exit::AfterBackup; 3]);
+}
+
+#[test]
 fn after_a_restart_of_the_machine_always_starts_and_on_demand_is_idle() {
     for state in STATES {
         let mut driver = in_state(state);

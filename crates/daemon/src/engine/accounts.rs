@@ -69,7 +69,7 @@ impl Engine {
 
     /// Adjusts accounts after a restart: times of another boot mean nothing.
     pub(super) fn accounts_recovered(&mut self, machine: Machine) {
-        let (now, restarted) = (self.ports.clock.now(), machine == Machine::Restarted);
+        let (now, restarted) = (self.ports.clock.now(), machine != Machine::Same);
         self.accounts.known.values_mut().for_each(|known| known.core.recovered(restarted, now));
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         ids.into_iter().for_each(|id| self.hold_quietly(id));

@@ -431,6 +431,7 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::ConsumerLeft { .. }
         | Event::Held(_)
         | Event::BudgetRaised
+        | Event::Looked
         | Event::HolderGone
         | Event::ShimLeft => None,
     }

@@ -65,7 +65,7 @@ impl Engine {
 fn had_message(exit: Exit, by_argument: bool) -> bool {
     match exit {
         Exit::Code(_) | Exit::Signal(_) => true,
-        Exit::ShimLost | Exit::MachineLost => by_argument,
+        Exit::ShimLost | Exit::MachineLost | Exit::AfterBackup => by_argument,
         Exit::NeverStarted => false,
     }
 }

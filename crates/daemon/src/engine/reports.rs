@@ -271,7 +271,9 @@ impl Engine {
             // A killed agent is restarted at once: what is in memory has to suffice.
             Exit::Signal(SIGKILL) => self.is_unlocked(id, run),
             Exit::ShimLost => self.was_unlocked(id, run),
-            Exit::Signal(_) | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => false,
+            Exit::Signal(_) | Exit::Code(_) | Exit::MachineLost | Exit::AfterBackup | Exit::NeverStarted => {
+                false
+            }
         };
         let recognised = if unlocked { Some(Recognised::Unlocked) } else { self.gave_up(id, run) };
         Ended { recognised: recognised.or(ended.recognised), ..ended }

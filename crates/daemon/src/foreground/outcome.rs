@@ -59,7 +59,7 @@ pub(super) fn of(look: Option<FinalState>, ends: RunEnds, asked: Option<i32>) ->
             (Some(Exit::Signal(signal)), _) | (None | Some(Exit::NeverStarted), Some(signal)) => {
                 Ok(code_of(128 + signal))
             }
-            (Some(Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted), _) => {
+            (Some(Exit::ShimLost | Exit::MachineLost | Exit::AfterBackup | Exit::NeverStarted), _) => {
                 let how = ends.last.map(|exit| exit.to_string()).unwrap_or_default();
                 failed(format!("the last run of session `{}` {how}", session.name))
             }

@@ -3,6 +3,7 @@
 use super::HttpContext;
 use super::api_error::ApiError;
 use super::extract::{SessionInPath, UrlQuery};
+use super::look;
 use super::paging::ListHeaders;
 use super::streaming;
 use crate::engine::SessionRef;
@@ -16,7 +17,6 @@ use pinfold_api::object::{LogLine, Turn};
 use pinfold_api::query::Logs as Which;
 use pinfold_api::{ErrorBody, ErrorKind, time};
 use pinfold_core::RunNumber;
-use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::Position;
 use pinfold_store::{ReadError, RowCount, SessionId, Take};
 use std::collections::{BTreeMap, VecDeque};
@@ -248,7 +248,9 @@ async fn follow(
     wanted: usize,
     sender: mpsc::Sender<Bytes>,
 ) {
-    let Ok(_consumer) = Consumer::join(&context.handle, id, ConsumerKind::Watch).await else { return };
+    let Ok(_consumer) = Consumer::join(&context.handle, id, look::watcher(&context.pass)).await else {
+        return;
+    };
     tokio::select! {
         _ = pass_on(&context, id, source, wanted, &sender) => {}
         () = sender.closed() => {}

@@ -3,6 +3,7 @@
 use super::HttpContext;
 use super::api_error::{Answered, ApiError};
 use super::extract::{JsonBody, UrlQuery, body, parse as parse_body};
+use super::look;
 use super::paging::{self, ListHeaders, PART};
 use super::refusal::refusal;
 use super::sessions::{ask_of, find, object};
@@ -442,11 +443,12 @@ async fn settled(
     if unsettled == Unsettled::Unknown {
         let now = row(context, id, message).await?;
         if is_settled(&now) {
+            look::took_answer(context, id);
             return Ok(now);
         }
     }
     match tokio::time::timeout(time, answer_or_none(context, id, message, receiver, seen)).await {
-        Ok(over) => over,
+        Ok(over) => over.inspect(|_| look::took_answer(context, id)),
         Err(_) => {
             let now = row(context, id, message).await?;
             let text = format!("message {} is still {}", now.id, now.state);

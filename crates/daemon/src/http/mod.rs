@@ -20,6 +20,7 @@ mod holds;
 mod kin;
 mod locks;
 mod logs;
+mod look;
 mod messages;
 mod metrics;
 mod nearest;

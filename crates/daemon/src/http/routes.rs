@@ -6,7 +6,7 @@ use super::gate::RouteGate;
 use super::handler_arguments::HandlerArguments;
 use super::{
     HttpContext, api_error, archive, attach, configured, declared, events, feed, gate, holds, locks, logs,
-    messages, metrics, openapi, rename, screen, search, session_stream, sessions, status, usage,
+    look, messages, metrics, openapi, rename, screen, search, session_stream, sessions, status, usage,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -48,6 +48,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Table => api.add::<endpoint::Table, _, _>(Act::List, sessions::table),
         Address::New => api.add::<endpoint::New, _, _>(Act::New, sessions::create),
         Address::Show => api.add::<endpoint::Show, _, _>(Act::Read, sessions::show),
+        Address::Look => api.add::<endpoint::Look, _, _>(Act::Read, look::look),
         Address::Remove => api.add::<endpoint::Remove, _, _>(Act::Remove, archive::remove),
         Address::Set => api.add::<endpoint::Set, _, _>(Act::Set, sessions::set),
         Address::Definition => api.add::<endpoint::Definition, _, _>(Act::Read, declared::definition),

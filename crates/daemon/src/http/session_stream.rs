@@ -6,6 +6,7 @@ use super::api_error::ApiError;
 use super::extract::{SessionInPath, UrlQuery};
 use super::following::Following;
 use super::logs::{OutputSource, pass_on};
+use super::look;
 use super::streaming;
 use super::together::Together;
 use crate::http::consumer::Consumer;
@@ -15,7 +16,6 @@ use axum::response::Response;
 use axum::response::sse::Event as Sse;
 use pinfold_api::query::Stream as Which;
 use pinfold_core::MessageId;
-use pinfold_core::event::ConsumerKind;
 use pinfold_store::{EventQuery, SessionId, Ulid};
 use serde::Serialize;
 use std::convert::Infallible;
@@ -33,7 +33,7 @@ pub(crate) async fn stream(
 ) -> Result<Response, ApiError> {
     let id = super::sessions::find(&context, session).await?;
     let source = OutputSource::of(&context, id, None, Sequences::Obeyed).await?;
-    let consumer = Consumer::join(&context.handle, id, ConsumerKind::Watch).await?;
+    let consumer = Consumer::join(&context.handle, id, look::watcher(&context.pass)).await?;
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(context, id, source, which.n.unwrap_or(0), consumer, sender));
     Ok(streaming::events(receiver))

@@ -214,6 +214,7 @@ async fn begin(
     let opened = store.opened();
     let boot = boot_id();
     let machine = match (&meta.boot_id, &boot) {
+        (Some(then), _) if then == pinfold_store::backup::PUT_BACK => Machine::PutBack,
         (Some(then), Some(now)) if then == now => Machine::Same,
         (None, _) => Machine::Same,
         (Some(_), _) => Machine::Restarted,

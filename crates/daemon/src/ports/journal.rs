@@ -173,6 +173,7 @@ fn last_exit(run: &StoredRun, told: Option<&StoredEvent>) -> Option<LastExit> {
         (Some(code), _, _) => Exit::Code(code),
         (None, Some(signal), _) => Exit::Signal(signal),
         (None, None, Some(end)) if end == Exit::MachineLost.word() => Exit::MachineLost,
+        (None, None, Some(end)) if end == Exit::AfterBackup.word() => Exit::AfterBackup,
         (None, None, _) => Exit::ShimLost,
     };
     let verdict = serde_json::from_value(run.verdict.as_deref()?.into()).ok()?;

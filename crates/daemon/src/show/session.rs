@@ -78,6 +78,7 @@ fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definit
         usage: usage::of_session(core),
         last_exit: core.last_exit().map(last_exit),
         pending: pending(core),
+        seen: core.is_seen(),
         env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,
         ..Session::default()
@@ -127,9 +128,11 @@ fn inbox(view: &SessionView) -> Inbox {
 }
 
 fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
+    let has_status = exit.exit.code().or(exit.exit.signal()).is_some();
     LastExit {
         code: exit.exit.code(),
         signal: exit.exit.signal(),
+        end: (!has_status).then(|| exit.exit.word().to_owned()),
         verdict: word::verdict(exit.verdict),
         at: time(exit.at),
         uptime_ms: u64::try_from(exit.lived.as_millis()).unwrap_or(u64::MAX),

@@ -52,7 +52,9 @@ fn attend(child: &mut Child<'_>, says: &OwnedFd) -> Result<(), Errno> {
     let (how, number) = match exit {
         Exit::Code(code) => (0, code),
         Exit::Signal(number) => (1, number),
-        Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted => return Err(Errno::INVAL),
+        Exit::ShimLost | Exit::MachineLost | Exit::AfterBackup | Exit::NeverStarted => {
+            return Err(Errno::INVAL);
+        }
     };
     let mut end = [how; END];
     end[1..].copy_from_slice(&number.to_le_bytes());

@@ -154,6 +154,7 @@ pub(crate) fn exit_codes(exit: Exit) -> (u64, u64) {
         Exit::ShimLost => (3, 0),
         Exit::MachineLost => (4, 0),
         Exit::NeverStarted => (5, 0),
+        Exit::AfterBackup => (6, 0),
     };
     (how, u64::from(number.cast_unsigned()))
 }
@@ -166,6 +167,7 @@ pub(crate) fn exit(fields: Fields<'_>, how: u8, number: u8) -> Result<Exit, Fram
         3 => Exit::ShimLost,
         4 => Exit::MachineLost,
         5 => Exit::NeverStarted,
+        6 => Exit::AfterBackup,
         _ => return Err(fields.missing(how)),
     })
 }

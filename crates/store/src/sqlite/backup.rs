@@ -29,6 +29,9 @@ const PAGES: i32 = 1024;
 /// Generations between the latest one known and a store that was put back: no shim has seen them.
 const LEAP: u64 = 1 << 20;
 
+/// What stands in the place of the boot in a store that was put back, until a daemon has started on it.
+pub const PUT_BACK: &str = "put back";
+
 type Done<T> = Result<T, BackupError>;
 
 impl SqliteReader {
@@ -295,6 +298,7 @@ impl BackupCopy {
         conn.execute("DELETE FROM meta WHERE key >= ?1 AND key < ?2", [FILE, AFTER_FILES])?;
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         conn.execute(sql, params!["generation", generation])?;
+        conn.execute(sql, params!["boot_id", PUT_BACK])?;
         let newest: i64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
         let why = format!("a backup was put back: it ends with event {newest}");
         let (seq, at) = (ValueRef::Integer(newest + 1), ValueRef::Integer(at.0));

@@ -5,6 +5,7 @@ use super::super::model::SessionDetails;
 use super::news::Teller;
 use crate::definition;
 use crate::global::Global;
+use crate::looking::looked;
 use pinfold_api::endpoint;
 use pinfold_api::object::{LogLine, Session};
 use pinfold_api::request::{NewMessage, NewSession, Purge, Stop};
@@ -34,6 +35,10 @@ pub(super) fn answer(client: &Client, global: &Global, request: UiRequest) -> Ui
         UiRequest::Detail { id } => {
             let gathered = gathered(client, &id).map(Box::new).map_err(|error| said(&error));
             UiReply::Detail { id, gathered }
+        }
+        UiRequest::Look { id } => {
+            looked(client, &id);
+            UiReply::Nothing
         }
         UiRequest::Search { text } => {
             let which = query::Search { text: text.clone(), limit: Some(HITS), session: None };
@@ -88,6 +93,7 @@ fn steered(client: &Client, request: UiRequest) -> UiReply {
             (client.ask(&endpoint::Set::call(&id, &change)), name, "tagged")
         }
         UiRequest::Detail { .. }
+        | UiRequest::Look { .. }
         | UiRequest::Search { .. }
         | UiRequest::Send { .. }
         | UiRequest::New(_)

@@ -8,6 +8,7 @@ use pinfold_api::word::TextKind;
 /// Handles an answer.
 pub(super) fn take(model: &mut Model, answer: UiReply, effects: &mut Vec<Effect>) {
     match answer {
+        UiReply::Nothing => {}
         UiReply::Done(said) => model.note = StatusNote::good(said),
         UiReply::Failed(why) => model.note = StatusNote::bad(why),
         UiReply::Sent { id, said } => {

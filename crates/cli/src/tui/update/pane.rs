@@ -59,15 +59,21 @@ pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
                     effects.push(Effect::Ask(UiRequest::Detail { id }));
                 }
             }
-            look_at(model, selected.as_deref());
+            look_at(model, selected.as_deref(), effects);
         }
     }
 }
 
-/// Marks a session shown in the pane as looked at.
-pub(super) fn look_at(model: &mut Model, id: Option<&str>) {
-    let Some(known) = id.and_then(|id| model.sessions.get(id)).filter(|_| model.focused) else { return };
+/// Marks a session shown in the pane as looked at, and tells the daemon if it does not know.
+pub(super) fn look_at(model: &mut Model, id: Option<&str>, effects: &mut Vec<Effect>) {
+    let focused = model.focused;
+    let Some(known) = id.and_then(|id| model.sessions.all.get_mut(id)).filter(|_| focused) else { return };
     let (id, turns) = (known.told.session.id.clone(), turns(known));
+    if known.told.seen == Some(false) {
+        // Until the feed says so: it is told once.
+        known.told.seen = Some(true);
+        effects.push(Effect::Ask(UiRequest::Look { id: id.clone() }));
+    }
     model.list.wanted.looked.insert(id, turns);
 }
 

@@ -260,6 +260,27 @@ fn done_and_not_looked_at_is_marked_until_its_pane_was_open() {
 }
 
 #[test]
+fn the_daemon_is_told_once_that_the_pane_showed_what_nobody_had_seen() {
+    let mut model = ten_of();
+    let unseen = || session(6, "notes", json!({"seen": false}));
+    changed(&mut model, unseen());
+    let need = |model: &Model| model.list.wanted.need(model.sessions.get(&id(6)).unwrap());
+    assert_eq!(need(&model), crate::tui::need::PersonNeed::Unseen);
+    let looks = |effects: &[Effect]| {
+        let look = Effect::Ask(UiRequest::Look { id: id(6) });
+        effects.iter().filter(|effect| **effect == look).count()
+    };
+    go_to(&mut model, "notes");
+    model.focused = false;
+    changed(&mut model, unseen());
+    assert_eq!(looks(&update(&mut model, UiInput::Tick, NOW)), 0, "no person looks");
+    assert_eq!(need(&model), crate::tui::need::PersonNeed::Unseen);
+    model.focused = true;
+    let told: usize = (0..3).map(|_| looks(&update(&mut model, UiInput::Tick, NOW))).sum();
+    assert_eq!(told, 1);
+}
+
+#[test]
 fn any_keys_and_news_in_any_order_leave_a_selection_that_is_there() {
     let mut model = ten_of();
     let mut dice: u64 = 7;

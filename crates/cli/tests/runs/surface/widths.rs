@@ -54,39 +54,53 @@ fn cells(line: &str) -> usize {
         .sum()
 }
 
+/// What is painted, and how: a line for each line that has something painted.
+fn painted(text: &str) -> String {
+    let of_line = |line: &str| -> Option<String> {
+        let parts = line.split("\x1b[").skip(1).filter_map(|part| part.split_once('m'));
+        let words =
+            parts.filter(|(code, words)| *code != "0" && !code.is_empty() && !words.trim().is_empty());
+        let words: Vec<String> = words.map(|(code, words)| format!("{code} {}", words.trim())).collect();
+        (!words.is_empty()).then(|| words.join(" | "))
+    };
+    let lines: Vec<String> = text.lines().filter_map(of_line).collect();
+    if lines.is_empty() { "nothing\n".to_owned() } else { lines.join("\n") + "\n" }
+}
+
 impl Stage {
     /// A case: a page at all widths, which it must fit. In colour it says the same.
     fn widths(&self, name: &str, words: &[&str]) {
-        for columns in [60, 80, 200] {
-            let shown = on_terminal(self, words, columns, false);
+        for (columns, shown) in self.widths_after(name, &[], words) {
             for line in shown.lines().filter(|line| !line.starts_with("  pinfold ")) {
                 assert!(cells(line) <= usize::from(columns), "{columns}: {line}");
             }
         }
-        self.widths_after(name, &[], words);
     }
 
     /// A case: a verb at all widths, each time after others. Sentences may be longer than the terminal, which
-    /// wraps them.
-    fn widths_after(&self, name: &str, before: &[&[&str]], words: &[&str]) {
+    /// wraps them. Returns what it says without colour.
+    fn widths_after(&self, name: &str, before: &[&[&str]], words: &[&str]) -> Vec<(u16, String)> {
         let mut text = String::new();
-        let on_terminal = |words: &[&str], columns: u16, colour: bool| {
+        let on_terminal = |columns: u16, colour: bool| {
             before.iter().for_each(|words| _ = self.ok(words));
             on_terminal(self, words, columns, colour)
         };
-        for columns in [60, 80, 200] {
-            let shown = on_terminal(words, columns, false);
-            assert!(!shown.contains('\x1b'), "{shown:?}");
-            let redaction = Redaction::of(&self.world);
-            let shown: String = redaction.tables(&shown).lines().map(cut_at_durations).collect();
-            write!(text, "$ pinfold {} # {columns} columns\n{shown}---\n", words.join(" ")).unwrap();
-        }
-        let coloured = on_terminal(words, 80, true);
-        let uncoloured = on_terminal(words, 80, false);
         // Each by itself: what is created twice has two ids.
-        let named = |text: &str| Redaction::of(&self.world).tables(text);
-        assert_eq!(named(&plain(&coloured)), named(&uncoloured), "{words:?}");
+        let named = |text: &str| -> String {
+            Redaction::of(&self.world).tables(text).lines().map(cut_at_durations).collect()
+        };
+        let mut all = Vec::new();
+        for columns in [60, 80, 200] {
+            let (shown, coloured) = (on_terminal(columns, false), on_terminal(columns, true));
+            assert!(!shown.contains('\x1b'), "{shown:?}");
+            let (said, paint) = (named(&shown), named(&painted(&coloured)));
+            assert_eq!(named(&plain(&coloured)), said, "{words:?}");
+            write!(text, "$ pinfold {} # {columns} columns\n{said}---\n", words.join(" ")).unwrap();
+            write!(text, "painted at {columns} columns:\n{paint}---\n").unwrap();
+            all.push((columns, shown));
+        }
         self.text(name, &text);
+        all
     }
 }
 
@@ -234,7 +248,7 @@ fn what_every_verb_says_at_a_terminal() {
     stage.ok(&["send", "chat", "how far are you with the new API, and what is left?", "--key", "first"]);
     stage.ok(&["send", "chat", "again", "--key", "once"]);
     for (name, before, words) in SAID {
-        stage.widths_after(name, before, words);
+        _ = stage.widths_after(name, before, words);
     }
     stage.done();
 }

@@ -102,7 +102,7 @@ impl Dice {
         let process = Process { pid: 7, fence: self.below(1 << 40) };
         let keeping = ShimSeen::Keeping { run, process };
         let shim = self.pick(&[ShimSeen::Nobody, ShimSeen::Standing, keeping, ShimSeen::Mute]);
-        let machine = self.pick(&[Machine::Same, Machine::Restarted]);
+        let machine = self.pick(&[Machine::Same, Machine::Restarted, Machine::PutBack]);
         let exits = if self.one_in(2) { vec![(run, self.ended())] } else { Vec::new() };
         Event::DaemonStarted(World::new(machine, shim, exits))
     }

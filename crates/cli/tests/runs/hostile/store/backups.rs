@@ -36,6 +36,45 @@ fn a_backup_is_private_never_replaces_and_is_put_back_only_without_a_daemon() {
 }
 
 #[test]
+fn a_run_from_the_time_of_a_backup_that_is_put_back_costs_nothing() {
+    let world = World::new();
+    world.ok(&["new", "runs", "--", "sleep", "1000"]);
+    world.ok(&["new", "waits", "--mode", "on-demand", "--", "sleep", "1000"]);
+    world.ok(&["start", "waits"]);
+    world.ok(&["backup", &file(&world)]);
+    // A later life, in which the run had another end and its number was given again.
+    world.ok(&["down"]);
+    world.ok(&["restore-backup", &file(&world)]);
+    world.ok(&["up"]);
+    world.wait("runs", "running");
+    let runs = world.show("runs");
+    assert_eq!(
+        (&runs["crashes"], &runs["last_exit"]["code"]),
+        (&0.into(), &serde_json::Value::Null),
+        "{runs}"
+    );
+    let said = world.ok(&["show", "runs"]).stdout;
+    assert!(said.contains("ended after the backup was made that was put back"), "{said}");
+    assert_eq!(world.show("waits")["state"], "idle");
+    for name in ["runs", "waits"] {
+        let events = world.json(&["events", "--session", name]);
+        let kinds: Vec<&str> =
+            events.as_array().unwrap().iter().filter_map(|one| one["kind"].as_str()).collect();
+        assert!(!kinds.contains(&"backoff"), "{kinds:?}");
+        let exited = events.as_array().unwrap().iter().rfind(|one| one["kind"] == "run_exited").unwrap();
+        assert_eq!((&exited["end"], &exited["crashes"]), (&"after_backup".into(), &0.into()), "{exited}");
+    }
+    world.ok(&["down"]);
+    world.ok(&["up"]);
+    world.wait("runs", "running");
+    assert_eq!(
+        world.show("runs")["last_exit"]["verdict"],
+        "clean",
+        "only the first start is of another life"
+    );
+}
+
+#[test]
 fn of_backups_to_one_name_at_once_one_is_made() {
     let world = World::new();
     world.ok(&["new", "a", "--mode", "on-demand", "--", "cat"]);
