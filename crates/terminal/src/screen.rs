@@ -29,7 +29,8 @@ pub(crate) struct Screen {
     pub(crate) attention: Option<Attention>,
     /// Lines that have scrolled away, where somebody takes them.
     pub(crate) scrolled: Option<Vec<Row>>,
-    last: Option<char>,
+    /// What was printed last.
+    pub(crate) last: Option<char>,
 }
 
 impl Screen {

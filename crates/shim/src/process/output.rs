@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const READ: usize = 64 << 10;
 /// What the first read takes: most agents print little, and memory that is asked for has to be made.
 const FIRST: usize = 4 << 10;
+/// A terminal that gave less is likely to have no more: the answer to a key is not kept waiting to find out.
+const LITTLE: usize = 1 << 10;
 /// When the tree is gone, what it wrote is in the pipes; more comes only from a stranger it gave them to.
 const AFTER_THE_END: usize = 1 << 20;
 
@@ -54,9 +56,12 @@ impl Outputs {
         None
     }
 
-    /// Reads on where a terminal has more: it gives a few kibibytes at a time.
+    /// Reads on where a terminal has more: it gives a few kibibytes at a time. What it had little of is shown first.
     pub(super) fn read_on(&mut self, number: usize, buffer: &mut Vec<u8>) {
         let (_, pipe) = &self.pipes[number];
+        if buffer.len() < LITTLE {
+            return;
+        }
         let Some(pipe) = pipe else { return };
         buffer.reserve(READ);
         while buffer.len() < READ / 2 {
