@@ -54,7 +54,7 @@ async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Resul
         let some = !kept && (limit.is_some() || asked.take != Take::All);
         let total = if some { Some(reader.count_events(&asked, asked.after)?) } else { None };
         let complete = reader.complete_from()?.filter(|_| !kept).map(|first| (first.seq, time(first.at)));
-        Ok((from, Head { total, next: next.map(|next| next.to_string()), complete }))
+        Ok((from, Head { total, next: next.map(|next| next.to_string()), complete, ..Head::default() }))
     });
     let (from, head) = begin.await?;
     let pass = context.pass.clone();

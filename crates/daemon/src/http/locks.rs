@@ -53,7 +53,7 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
     let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
     all.truncate(rest.unwrap_or(all.len()));
     let next = last.filter(|_| rest.is_some()).map(|last| encoded(&last));
-    (Head { total, next, complete: None }, all)
+    (Head { total, next, ..Head::default() }, all)
 }
 
 /// A resource as it is put into an address.

@@ -186,7 +186,7 @@ fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(
     };
     let some = which.last.is_some() || which.limit.is_some();
     let total = if some { Some(Count::Exactly(reader.count_messages(query, after)?)) } else { None };
-    Ok(Some((from, Head { total, next: next.map(|next| next.to_string()), complete: None })))
+    Ok(Some((from, Head { total, next: next.map(|next| next.to_string()), ..Head::default() })))
 }
 
 pub(crate) async fn list(

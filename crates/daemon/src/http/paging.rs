@@ -28,6 +28,8 @@ pub(crate) struct Head {
     pub(crate) next: Option<String>,
     /// The event from which on none was forgotten, and when it was.
     pub(crate) complete: Option<(u64, String)>,
+    /// The revision of the feed that it is as of.
+    pub(crate) revision: Option<String>,
 }
 
 impl Head {
@@ -48,6 +50,7 @@ impl Head {
             ("next", next),
             ("complete-from", from),
             ("complete-since", since),
+            ("revision", self.revision.as_deref().and_then(|revision| revision.parse().ok())),
         ];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value?)));
         fields.collect()

@@ -4,6 +4,7 @@ use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::beside::{tell_outsider, tell_silence};
 use super::configured;
+use super::feed::revision;
 use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use super::{kin, nearest};
@@ -73,8 +74,8 @@ async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<R
         Listing::Sessions(_) => Writing::of_sessions(),
         Listing::Rows => Writing::of_rows(),
     };
-    let filter = Arc::new(filter);
-    let (total, more) = loop {
+    let (filter, mut as_of) = (Arc::new(filter), None);
+    let (total, more, as_of) = loop {
         let (filter, pass) = (Arc::clone(&filter), context.pass.clone());
         let wanted = Wanted { filter, pass, after, most: left };
         let part;
@@ -84,15 +85,17 @@ async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<R
         };
         after = part.sessions.last().copied().or(after);
         left -= part.sessions.len();
+        // What changes while later parts are read has a later one.
+        let (generation, number) = *as_of.get_or_insert(part.revision);
         writing.add_odd_ones(part.odd_ones);
         if !part.more || left == 0 {
-            break (part.total, part.more);
+            break (part.total, part.more, revision(generation, number));
         }
     };
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
+    let head = Head { total: total.map(Count::Exactly), next, revision: Some(as_of), complete: None };
     let kind = [(CONTENT_TYPE, "application/json")];
-    Ok((Head { total: total.map(Count::Exactly), next, complete: None }.fields(), kind, writing.finish())
-        .into_response())
+    Ok((head.fields(), kind, writing.finish()).into_response())
 }
 
 /// Has the loop copy some sessions, and writes them.
@@ -105,10 +108,10 @@ async fn sessions_after(
     let Wanted { filter, pass, after, most } = wanted;
     let most = most.min(list::PART);
     let copy = move |view: View<'_>| list::part(view, (&filter, &pass), after, most);
-    let Part { sessions, more, total, odd_ones } = context.handle.view(copy).await?;
+    let Part { sessions, more, total, odd_ones, revision } = context.handle.view(copy).await?;
     let ids = sessions.iter().map(|session| session.id).collect();
     let writing = written(writing, sessions, shape, now).await?;
-    Ok((writing, Part { sessions: ids, more, total, odd_ones }))
+    Ok((writing, Part { sessions: ids, more, total, odd_ones, revision }))
 }
 
 /// Has the loop write some rows.

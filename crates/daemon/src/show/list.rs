@@ -59,6 +59,8 @@ pub(crate) struct Part<T = SessionView> {
     pub(crate) total: Option<u64>,
     /// What is not a session: it belongs to the last part.
     pub(crate) odd_ones: Vec<Value>,
+    /// The revision of the feed that it is as of.
+    pub(crate) revision: (u64, u64),
 }
 
 /// The first sessions after one that a filter shows, and how many there are in all.
@@ -79,7 +81,7 @@ fn part_of<T>(
     let more = shown.next().is_some();
     let total = filter.limit.map(|_| view.sessions().filter(is_shown).count() as u64);
     let odd_ones = if more { Vec::new() } else { odd_ones(view, filter, pass) };
-    Part { sessions, more, total, odd_ones }
+    Part { sessions, more, total, odd_ones, revision: view.revision() }
 }
 
 /// What is listed beside sessions: those whose records are damaged, and with `--all` those that the store does not know.
