@@ -123,6 +123,28 @@ pub(crate) enum Request {
     },
 }
 
+impl Request {
+    /// Whether something is different afterwards.
+    pub(crate) fn changes_something(&self) -> bool {
+        match self {
+            Request::Detail { .. } | Request::Search { .. } | Request::Locks | Request::Complete { .. } => {
+                false
+            }
+            Request::Purge { dry } => !dry,
+            Request::Send { .. }
+            | Request::Answer { .. }
+            | Request::Interrupt { .. }
+            | Request::Start { .. }
+            | Request::Stop { .. }
+            | Request::Restart { .. }
+            | Request::Archive { .. }
+            | Request::Restore { .. }
+            | Request::Tags { .. }
+            | Request::New(_) => true,
+        }
+    }
+}
+
 /// What came of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {

@@ -5,7 +5,8 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::live;
 use crate::output::{
-    Cell, Failure, Paper, Shade, Worth, below_home, plain, print, say, short, talk, without_state,
+    Cell, Failure, Paper, Shade, Worth, below_home, names_home, plain, print, say, short, talk, without_dir,
+    without_state,
 };
 use clap::Args;
 use pinfold_api::object::Row;
@@ -166,20 +167,6 @@ fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 12]
 /// Whatever ends a line, or moves the cursor, would break the table.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) { text.replace(char::is_control, " ").into() } else { text.into() }
-}
-
-/// A sentence in which directories stand as people write them.
-pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, str> {
-    match home.map(|home| format!("`{home}/")) {
-        Some(begin) if sentence.contains(&begin) => sentence.replace(&begin, "`~/").into(),
-        Some(_) | None => sentence.into(),
-    }
-}
-
-/// Who holds its directory, which has its own column too.
-fn without_dir<'a>(why: &'a str, dir: &str) -> &'a str {
-    let rest = why.strip_prefix('`').and_then(|why| why.strip_prefix(dir)?.strip_prefix("` is "));
-    rest.filter(|rest| rest.starts_with("held by ")).unwrap_or(why)
 }
 
 /// How a state looks.

@@ -56,7 +56,13 @@ impl Terminal {
         Ok(())
     }
 
-    /// Gives it back for a while.
+    /// Lends it to a program of ours. What was typed ahead is for that one, and is not dropped.
+    pub(super) fn lend(&self) {
+        write(LEAVE);
+        _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.before);
+    }
+
+    /// Gives it back for good.
     pub(super) fn leave(&mut self) {
         if std::mem::take(&mut self.inside) {
             give_back(&self.before);

@@ -9,7 +9,10 @@ use pinfold_api::endpoint;
 use pinfold_api::object::{LogLine, Session};
 use pinfold_api::request::{NewMessage, NewSession, Purge, Stop};
 use pinfold_api::{Client, ClientError, query};
+use std::convert::Infallible;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 /// So many messages, events and lines of output are read for the details.
 const MESSAGES: u32 = 4;
@@ -20,12 +23,37 @@ const HITS: usize = 200;
 /// So many directories are offered.
 const CANDIDATES: usize = 50;
 
-/// Asks, and tells the loop what came of it.
-pub(super) fn begin(client: Client, global: Global, request: Request, teller: Teller) {
-    std::thread::spawn(move || {
-        let answer = answer(&client, &global, request);
-        _ = teller.tell(Input::Answered(answer));
-    });
+/// Whoever leaves right behind a message has sent it; a daemon that says nothing is not waited for any longer.
+const LAST_ACTS: Duration = Duration::from_secs(2);
+
+/// The requests under way.
+pub(super) struct Requests {
+    /// Whoever changes something has a copy, until that is done.
+    acting: Sender<Infallible>,
+    acted: Receiver<Infallible>,
+}
+
+impl Requests {
+    pub(super) fn new() -> Requests {
+        let (acting, acted) = channel();
+        Requests { acting, acted }
+    }
+
+    /// Asks, and tells the loop what came of it.
+    pub(super) fn begin(&self, client: Client, global: Global, request: Request, teller: Teller) {
+        let acting = request.changes_something().then(|| self.acting.clone());
+        std::thread::spawn(move || {
+            let answer = answer(&client, &global, request);
+            drop(acting);
+            _ = teller.tell(Input::Answered(answer));
+        });
+    }
+
+    /// Waits until what was to be done is done, for a while.
+    pub(super) fn finish(self) {
+        drop(self.acting);
+        _ = self.acted.recv_timeout(LAST_ACTS);
+    }
 }
 
 /// What comes of a request.

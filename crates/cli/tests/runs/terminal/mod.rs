@@ -1,5 +1,6 @@
 //! The terminal UI at a real pseudo-terminal: keys are typed, the screen is read, and the daemon is asked what became of it.
 
+mod afar;
 mod away;
 #[path = "../../../src/tui/key.rs"]
 mod key;
