@@ -13,6 +13,8 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// As wide as a terminal usually is, and higher than any page here.
 const WIDE: u16 = 80;
 const HIGH: u16 = 60;
+/// High enough for the list and for what there is to say of one.
+const LINES: u16 = 28;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -21,6 +23,47 @@ const PICTURES: [(&str, &str, &[&str]); 2] = [
     ("ls", "pinfold ls: sessions of many kinds, each with its state and why it is so", &["ls"]),
     ("show", "pinfold show: everything about one session on one page", &["show", "api"]),
 ];
+
+/// The same of something that stays on its terminal, with what is done there before it is drawn.
+const SCREENS: [(&str, &str, &[&str], &[Step]); 4] = [
+    (
+        "tui",
+        "pinfold, the terminal UI: who waits for you comes first, with everything about the selected one below",
+        &[],
+        &[Step::Until("1 waiting for you"), Step::Until("── deploy"), Step::Until("\n output\n")],
+    ),
+    (
+        "tui-search",
+        "the terminal UI while a word is searched for, in names, messages and answers",
+        &[],
+        &[
+            Step::Until("── deploy"),
+            Step::Keys(b"/the"),
+            Step::Until("“split"),
+            Step::Until("“shorten"),
+            Step::Until("\n runs\n"),
+        ],
+    ),
+    (
+        "tui-screen",
+        "the terminal UI with the live screen of a session, which is looked at and not attached to",
+        &[],
+        &[Step::Until("── deploy"), Step::Keys(b"v"), Step::Until("3. No")],
+    ),
+    (
+        "attach",
+        "pinfold attach: the terminal of an agent as it was left, with what it asks",
+        &["attach", "deploy"],
+        &[Step::Until("3. No")],
+    ),
+];
+
+/// What somebody at a terminal does.
+enum Step {
+    Keys(&'static [u8]),
+    /// Waits until a text is there.
+    Until(&'static str),
+}
 
 /// A server that prints, with a process below it.
 const SERVE: &str = "#!/bin/sh
@@ -50,6 +93,16 @@ const PLAN: &str = "#!/bin/sh
 read -r line; tail -f /dev/null
 ";
 
+/// An agent on a terminal that asks something, and calls for a person.
+const DEPLOY: &str = "#!/bin/sh
+printf '\\033[1mdeploy\\033[0m  build 41 is green, staging answers\\n\\n'
+printf '\\033[33m●\\033[0m The old build is in the way. May I run this?\\n\\n'
+printf '    \\033[1mrm -rf build && ./publish\\033[0m\\n\\n'
+printf '  \\033[36m❯ 1. Yes\\033[0m\\n    2. Yes, and do not ask again\\n    3. No, and tell me what to do instead\\n'
+printf '\\033]9;permission to run rm -rf build && ./publish\\a'
+tail -f /dev/null
+";
+
 /// Draws every picture with this binary: the name of its file, and the SVG.
 ///
 /// # Errors
@@ -57,10 +110,12 @@ read -r line; tail -f /dev/null
 pub fn draw(binary: &Path) -> Outcome<Vec<(String, String)>> {
     let stage = Stage::new(binary)?;
     stage.inhabit()?;
-    PICTURES
-        .iter()
-        .map(|(name, title, words)| Ok((format!("{name}.svg"), stage.picture(title, words)?)))
-        .collect()
+    let pictures = PICTURES.iter().map(|(name, title, words)| (name, stage.picture(title, words)));
+    let mut drawn: Vec<_> = pictures.collect();
+    stage.program("src/deploy", DEPLOY)?;
+    stage.pinfold("src", &["new", "deploy", "--pty", "--mode", "once", "--", "./deploy"])?;
+    drawn.extend(SCREENS.iter().map(|(name, title, words, steps)| (name, stage.screen(title, words, steps))));
+    drawn.into_iter().map(|(name, picture)| Ok((format!("{name}.svg"), picture?))).collect()
 }
 
 /// A home of its own, in which nothing of the caller's environment counts.
@@ -146,6 +201,20 @@ impl Stage {
         command.arg(&self.binary).args(words);
         let sitting = Sitting::begin(&command, Size::new(HIGH, WIDE))?;
         sitting.until_its_end(WITHIN)?;
+        Ok(sitting.look(|terminal| svg(terminal, title)))
+    }
+
+    /// What is on the terminal when all of this was done.
+    fn screen(&self, title: &str, words: &[&str], steps: &[Step]) -> Outcome<String> {
+        let mut command = self.command(&self.binary, "src");
+        command.args(words);
+        let sitting = Sitting::begin(&command, Size::new(LINES, WIDE))?;
+        for step in steps {
+            match step {
+                Step::Keys(keys) => sitting.keys(keys)?,
+                Step::Until(text) => sitting.until(text, WITHIN)?,
+            }
+        }
         Ok(sitting.look(|terminal| svg(terminal, title)))
     }
 }
