@@ -24,6 +24,8 @@ pub struct Rest {
     pub complete_from: Option<u64>,
     /// When that event happened.
     pub complete_since: Option<String>,
+    /// The revision of the feed that a list of sessions is as of.
+    pub revision: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +87,8 @@ pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<AnswerHead> {
             rest.more_than = count.trim().parse().ok();
         } else if let Some(seq) = line.strip_prefix("complete-from:") {
             rest.complete_from = seq.trim().parse().ok();
+        } else if let Some(revision) = line.strip_prefix("revision:") {
+            rest.revision = Some(revision.trim().to_owned());
         } else if line.starts_with("complete-since:") {
             rest.complete_since = text.split_once(':').map(|(_, at)| at.trim().to_owned());
         }

@@ -83,6 +83,8 @@ const DELETE: u8 = 0x7f;
 
 /// No program means a longer sequence of `ESC [`.
 const LONGEST_CONTROL: usize = 512;
+/// Looks are chosen with fewer characters than this; longer sequences are looked at more closely.
+const USUAL_LOOKS: usize = 32;
 /// A longer sequence of `ESC ]` is dropped; clipboard texts may be long.
 const LONGEST_WORDS: usize = 1 << 20;
 
@@ -138,7 +140,7 @@ impl Filter {
         let mut left = bytes;
         while let Some((first, behind)) = left.split_first() {
             if self.state == State::Text && self.rest == 0 && !self.lead {
-                let plain = left.iter().position(|byte| is_special(*byte)).unwrap_or(left.len());
+                let plain = plain(left);
                 out.extend_from_slice(&left[..plain]);
                 left = &left[plain..];
                 if plain > 0 {
@@ -304,9 +306,42 @@ impl Filter {
     }
 }
 
-/// Returns whether a byte of text needs to be looked at by itself.
-fn is_special(byte: u8) -> bool {
-    byte >= 0x80 || matches!(byte, ESCAPE | ENQUIRY | CANCEL | SUBSTITUTE)
+/// How many bytes pass as they are: text, whole characters, and sequences that choose looks.
+fn plain(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let length = match *byte {
+            ESCAPE => looks(&bytes[at..]),
+            ENQUIRY | CANCEL | SUBSTITUTE => 0,
+            0..0x80 => 1,
+            _ => character(&bytes[at..]),
+        };
+        if length == 0 {
+            break;
+        }
+        at += length;
+    }
+    at
+}
+
+/// The length of a sequence that chooses looks and is no longer than usual; 0 where it is something else.
+fn looks(bytes: &[u8]) -> usize {
+    let Some(numbers) = bytes.strip_prefix(b"\x1b[") else { return 0 };
+    let usual = &numbers[..numbers.len().min(USUAL_LOOKS)];
+    let count = usual.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
+    if usual.get(count) == Some(&b'm') { count + 3 } else { 0 }
+}
+
+/// The length of a whole character that no terminal obeys; 0 where it is something else, or cut in two.
+fn character(bytes: &[u8]) -> usize {
+    let length = match bytes[0] {
+        0xc3..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0..0xf5 => 4,
+        _ => return 0,
+    };
+    let rest = bytes.get(1..length).unwrap_or_default();
+    if rest.is_empty() || !rest.iter().all(|byte| (0x80..0xc0).contains(byte)) { 0 } else { length }
 }
 
 /// Returns whether a program may switch this private mode: one that leaving the terminal resets.

@@ -23,6 +23,7 @@ mod plain;
 mod row;
 mod screen;
 mod size;
+mod skim;
 mod terminal;
 mod transcript;
 

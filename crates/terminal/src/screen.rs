@@ -29,7 +29,8 @@ pub(crate) struct Screens {
     pub(crate) attention: Option<Attention>,
     /// Lines that have scrolled away, if a transcript collects them.
     pub(crate) scrolled: Option<Vec<ScreenRow>>,
-    last: Option<char>,
+    /// What was printed last.
+    pub(crate) last: Option<char>,
 }
 
 impl Screens {

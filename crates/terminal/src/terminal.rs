@@ -30,6 +30,11 @@ impl Terminal {
 
     /// Processes printed bytes; a piece may end anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
+        let rest = self.skim(bytes);
+        self.follow(rest);
+    }
+
+    pub(crate) fn follow(&mut self, bytes: &[u8]) {
         self.parser.advance(&mut self.screen, bytes);
     }
 

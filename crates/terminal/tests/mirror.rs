@@ -204,3 +204,90 @@ fn a_smaller_terminal_shows_the_top_left() {
 fn lines_are_drawn_with_the_other_set_of_characters() {
     assert_eq!(mirror(b"\x1b(0lqk\x1b(B\x1b)0q\x0eq\x0f").text().trim_end(), "┌─┐q─");
 }
+
+/// Floods of lines, most of them plain, some with what makes a line matter after it has gone.
+fn flood(seed: u64) -> Vec<u8> {
+    const REST: [&str; 16] = [
+        "\x07",
+        "\t",
+        "\x08",
+        "\x1b[K",
+        "\x1b[44m",
+        "\x1b[0m",
+        "\x1b[1;31m",
+        "\x1b[m",
+        "\n",
+        "\x1b[3b",
+        "\x1b(0",
+        "\x0e",
+        "\x1b[3;8r",
+        "\x1b]2;name\r\nof it\x07",
+        "\x1b[?1049h",
+        "\x1b[5;5H",
+    ];
+    let mut numbers = Numbers(seed * 7919 + 1);
+    // From floods of nothing but text to such in which little is.
+    let (plain, known) = (numbers.below(400) + 20, numbers.below(9) + 8);
+    let mut bytes = Vec::new();
+    for _ in 0..numbers.below(900) + 300 {
+        match numbers.below(plain) {
+            0 => bytes.extend_from_slice(REST[numbers.below(known) as usize].as_bytes()),
+            1 => bytes.push(numbers.below(256) as u8),
+            2 | 3 => bytes.extend_from_slice(REST[numbers.below(8) as usize].as_bytes()),
+            4 => bytes.extend_from_slice("\u{301}".as_bytes()),
+            _ => bytes.extend_from_slice(
+                format!("{} line {}", WORDS[3], "-".repeat(numbers.below(40) as usize)).as_bytes(),
+            ),
+        }
+        if numbers.below(8) > 0 {
+            bytes.extend_from_slice(b"\r\n");
+        }
+    }
+    bytes
+}
+
+#[test]
+fn lines_that_are_passed_over_leave_the_same_screen_as_those_that_are_followed() {
+    let mut shorter = 0;
+    for seed in 1..300 {
+        let (mut at_once, mut in_pieces) = (Terminal::new(size()), Terminal::new(size()));
+        for part in 0..3 {
+            let bytes = flood(seed * 3 + part);
+            shorter += usize::from(bytes.len() < 4096);
+            at_once.feed(&bytes);
+            bytes.chunks(97).for_each(|piece| in_pieces.feed(piece));
+            // What is printed next shows the pen, the place and the last character.
+            for terminal in [&mut at_once, &mut in_pieces] {
+                terminal.feed(b"\x1b[2bx\x1b[K");
+            }
+            assert_eq!(at_once.paint(size()), in_pieces.paint(size()), "seed {seed}, part {part}");
+            assert_eq!(at_once.attention(), in_pieces.attention(), "seed {seed}, part {part}");
+            assert_eq!(at_once.answers(), in_pieces.answers());
+        }
+    }
+    assert!(shorter < 30, "{shorter} pieces were too short to be passed over");
+}
+
+#[test]
+fn what_is_on_the_edge_of_being_passed_over_is_followed() {
+    let short = "a\r\n".repeat(2000);
+    let edges = [
+        // The last line before is longer than those that come.
+        ["X".repeat(360) + "\r", short.clone()],
+        // The last letter comes long before the last line, and is repeated.
+        [String::new(), format!("ab{}\x1b[3b", "\r\n".repeat(3000))],
+        // Nothing of it is text.
+        ["before\r\n\x1b]2;".to_owned(), format!("{short}\x07behind")],
+        ["before\x1b[".to_owned(), format!("1{short}1mbehind")],
+        // The cursor is not at the end of the screen.
+        ["X".repeat(360) + "\x1b[H", format!("{}\r\n{}", "y\r".repeat(3000), "b\r\n".repeat(12))],
+        // A character is cut in two.
+        ["before\r\n\u{65e5}".to_owned() + "\x1b[1m", format!("{short}\u{672c}")],
+    ];
+    for [before, flood] in edges {
+        let (mut at_once, mut in_pieces) = (mirror(before.as_bytes()), mirror(before.as_bytes()));
+        at_once.feed(flood.as_bytes());
+        flood.as_bytes().chunks(7).for_each(|piece| in_pieces.feed(piece));
+        assert_eq!(at_once.paint(size()), in_pieces.paint(size()), "{before:?}");
+    }
+}

@@ -1,5 +1,4 @@
-//! The pictures of the documentation: a throw-away home with sessions of many kinds, and what the real binary
-//! shows of them.
+//! The pictures of the documentation: a home that is thrown away, sessions of many kinds in it, and what the real binary shows of them.
 
 use crate::sitting::Sitting;
 use crate::svg::svg;
@@ -11,26 +10,69 @@ use std::time::Duration;
 
 /// No program of a scene takes longer.
 const WITHIN: Duration = Duration::from_secs(60);
-/// As wide as a terminal usually is, and taller than any page here.
+/// As wide as a terminal usually is, and higher than any page here.
 const WIDE: u16 = 80;
 const HIGH: u16 = 60;
+/// High enough for the list and for what there is to say of one.
+const LINES: u16 = 28;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A picture: its file name without `.svg`, what it shows, and the words after `pinfold`.
+/// A picture: the name of its file, without `.svg`, what it shows, and the words after `pinfold`.
 const PICTURES: [(&str, &str, &[&str]); 2] = [
     ("ls", "pinfold ls: sessions of many kinds, each with its state and why it is so", &["ls"]),
     ("show", "pinfold show: everything about one session on one page", &["show", "api"]),
 ];
 
-/// A server that prints, with a child process.
+/// The same of something that stays on its terminal, with what is done there before it is drawn.
+const SCREENS: [(&str, &str, &[&str], &[Step]); 4] = [
+    (
+        "tui",
+        "pinfold, the terminal UI: who waits for you comes first, with everything about the selected one below",
+        &[],
+        &[Step::Until("1 waiting for you"), Step::Until("── deploy"), Step::Until("\n output\n")],
+    ),
+    (
+        "tui-search",
+        "the terminal UI while a word is searched for, in names, messages and answers",
+        &[],
+        &[
+            Step::Until("── deploy"),
+            Step::Keys(b"/the"),
+            Step::Until("“split"),
+            Step::Until("“shorten"),
+            Step::Until("\n runs\n"),
+        ],
+    ),
+    (
+        "tui-screen",
+        "the terminal UI with the live screen of a session, which is looked at and not attached to",
+        &[],
+        &[Step::Until("── deploy"), Step::Keys(b"v"), Step::Until("3. No")],
+    ),
+    (
+        "attach",
+        "pinfold attach: the terminal of an agent as it was left, with what it asks",
+        &["attach", "deploy"],
+        &[Step::Until("3. No")],
+    ),
+];
+
+/// What somebody at a terminal does.
+enum Step {
+    Keys(&'static [u8]),
+    /// Waits until a text is there.
+    Until(&'static str),
+}
+
+/// A server that prints, with a process below it.
 const SERVE: &str = "#!/bin/sh
 echo 'listening on 127.0.0.1:8080'
 echo 'GET /v1/users 200'
 echo 'GET /v1/users/7 404'
 tail -f /dev/null & wait
 ";
-/// A program that always crashes.
+/// A program that cannot work.
 const WORKER: &str = "#!/bin/sh
 sleep 0.3
 echo 'RuntimeError: cannot reach the model' >&2
@@ -46,22 +88,34 @@ const CHAT: &str = "#!/bin/sh
 while read -r line; do echo \"PINFOLD_DONE done: $line\"; done
 ";
 
-/// An agent whose turn does not end before the picture is drawn.
+/// An agent whose turn does not end while it is looked at.
 const PLAN: &str = "#!/bin/sh
 read -r line; tail -f /dev/null
 ";
 
-/// Draws every picture with this binary; returns each file's name and its SVG.
+/// An agent on a terminal that asks something, and calls for a person.
+const DEPLOY: &str = "#!/bin/sh
+printf '\\033[1mdeploy\\033[0m  build 41 is green, staging answers\\n\\n'
+printf '\\033[33m●\\033[0m The old build is in the way. May I run this?\\n\\n'
+printf '    \\033[1mrm -rf build && ./publish\\033[0m\\n\\n'
+printf '  \\033[36m❯ 1. Yes\\033[0m\\n    2. Yes, and do not ask again\\n    3. No, and tell me what to do instead\\n'
+printf '\\033]9;permission to run rm -rf build && ./publish\\a'
+tail -f /dev/null
+";
+
+/// Draws every picture with this binary: the name of its file, and the SVG.
 ///
 /// # Errors
 /// A verb fails, or something is not seen in time.
 pub fn draw(binary: &Path) -> Outcome<Vec<(String, String)>> {
     let stage = Stage::new(binary)?;
     stage.inhabit()?;
-    PICTURES
-        .iter()
-        .map(|(name, title, words)| Ok((format!("{name}.svg"), stage.picture(title, words)?)))
-        .collect()
+    let pictures = PICTURES.iter().map(|(name, title, words)| (name, stage.picture(title, words)));
+    let mut drawn: Vec<_> = pictures.collect();
+    stage.program("src/deploy", DEPLOY)?;
+    stage.pinfold("src", &["new", "deploy", "--pty", "--mode", "once", "--", "./deploy"])?;
+    drawn.extend(SCREENS.iter().map(|(name, title, words, steps)| (name, stage.screen(title, words, steps))));
+    drawn.into_iter().map(|(name, picture)| Ok((format!("{name}.svg"), picture?))).collect()
 }
 
 /// A home of its own, in which nothing of the caller's environment counts.
@@ -76,7 +130,7 @@ impl Stage {
         for folder in ["you/src/api", "you/src/web", "you/notes"] {
             std::fs::create_dir_all(root.path().join(folder))?;
         }
-        // The pause after a crash is longer than any scene, so it is on when the picture is drawn.
+        // The pause after a crash is longer than any scene: it is there when the picture is drawn.
         std::fs::create_dir(root.path().join("home"))?;
         std::fs::write(
             root.path().join("home/config.toml"),
@@ -103,7 +157,7 @@ impl Stage {
         Err(format!("pinfold {words:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
     }
 
-    /// Writes a program of the scene.
+    /// A program of the scene, and the word that runs it.
     fn program(&self, path: &str, text: &str) -> Outcome<()> {
         let path = self.root.path().join("you").join(path);
         std::fs::write(&path, text)?;
@@ -111,8 +165,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Makes one session of each kind: one that runs, one that wants its directory, one that crashes, one
-    /// that failed, one that chats, one that is stopped.
+    /// One of each kind: one that runs, one that wants its directory, one that crashes, one that failed, one that chats, one that is stopped.
     fn inhabit(&self) -> Outcome<()> {
         self.program("src/api/serve", SERVE)?;
         self.program("src/web/worker", WORKER)?;
@@ -141,13 +194,27 @@ impl Stage {
         self.pinfold("notes", &["wait", "worker", "--for", "backoff", "--timeout", "30s"])
     }
 
-    /// Returns what a verb shows on a terminal, below its command line.
+    /// What a verb shows on a terminal, below the line that somebody typed.
     fn picture(&self, title: &str, words: &[&str]) -> Outcome<String> {
         let mut command = self.command(Path::new("/bin/sh"), "src");
         command.args(["-c", "printf '\\033[1m$ pinfold %s\\033[0m\\n' \"$*\"; exec \"$0\" \"$@\""]);
         command.arg(&self.binary).args(words);
         let sitting = Sitting::begin(&command, Size::new(HIGH, WIDE))?;
         sitting.until_its_end(WITHIN)?;
+        Ok(sitting.look(|terminal| svg(terminal, title)))
+    }
+
+    /// What is on the terminal when all of this was done.
+    fn screen(&self, title: &str, words: &[&str], steps: &[Step]) -> Outcome<String> {
+        let mut command = self.command(&self.binary, "src");
+        command.args(words);
+        let sitting = Sitting::begin(&command, Size::new(LINES, WIDE))?;
+        for step in steps {
+            match step {
+                Step::Keys(keys) => sitting.keys(keys)?,
+                Step::Until(text) => sitting.until(text, WITHIN)?,
+            }
+        }
         Ok(sitting.look(|terminal| svg(terminal, title)))
     }
 }

@@ -165,37 +165,39 @@ impl Showing {
 
     /// Writes what has arrived to our screen.
     fn screen(&mut self) -> Option<Over> {
-        match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(self.decoder.room())) {
+        match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(self.decoder.room_for(READ))) {
             Ok(0) | Err(Errno::CONNRESET) => return Some(Over::Lost),
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return Some(Over::Lost),
         }
-        let mut out = std::io::stdout().lock();
+        self.passed.clear();
+        let before = self.filter.questions();
+        let over = self.understand();
+        if self.filter.questions() != before {
+            self.asked = Some(Instant::now());
+        }
+        if tty::show(&self.passed).is_err() { Some(Over::Asked) } else { over }
+    }
+
+    /// Understands what came; what is to be shown of it passes the filter.
+    fn understand(&mut self) -> Option<Over> {
         loop {
-            let shown = match self.decoder.frame() {
-                Ok(Some(frame)) => Shown::decode(&frame),
-                Ok(None) => break,
-                Err(error) => Err(error),
+            let frame = match self.decoder.frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return None,
+                Err(_) => return Some(Over::Lost),
             };
-            match shown {
-                Ok(Some(Shown::Output(bytes))) => {
-                    let before = self.filter.questions();
-                    self.passed.clear();
-                    self.filter.pass(&bytes, &mut self.passed);
-                    if self.filter.questions() != before {
-                        self.asked = Some(Instant::now());
-                    }
-                    if out.write_all(&self.passed).is_err() {
-                        return Some(Over::Asked);
-                    }
-                }
+            if let Some(bytes) = Shown::output(&frame) {
+                self.filter.pass(bytes, &mut self.passed);
+                continue;
+            }
+            match Shown::decode(&frame) {
                 Ok(Some(Shown::Keyboard(keyboard))) => self.keyboard = keyboard,
                 Ok(Some(Shown::Ended)) => return Some(Over::Ended),
-                Ok(None) => {}
+                Ok(Some(Shown::Output(_)) | None) => {}
                 Err(_) => return Some(Over::Lost),
             }
         }
-        if out.flush().is_ok() { None } else { Some(Over::Asked) }
     }
 
     /// Discards late answers of our terminal, which would otherwise reach the shell that comes next.

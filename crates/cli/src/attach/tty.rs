@@ -1,6 +1,7 @@
 //! The terminal we were started in; it is restored however we end.
 
 use pinfold_shim::Size;
+use rustix::io::Errno;
 use rustix::termios::{OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{IsTerminal, Write};
 
@@ -17,6 +18,18 @@ pub(super) fn size() -> Option<Size> {
 /// Whether both stdin and stdout are a terminal.
 pub(super) fn is_whole() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Puts bytes on our screen, as they are and at once: standard output would part them behind their last line.
+pub(super) fn show(mut bytes: &[u8]) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
 }
 
 /// Our terminal while a session uses it. Dropping this restores it.

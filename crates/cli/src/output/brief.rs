@@ -26,6 +26,20 @@ pub(crate) fn without_state(why: &str) -> &str {
     }
 }
 
+/// A sentence in which directories stand as people write them.
+pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, str> {
+    match home.map(|home| format!("`{home}/")) {
+        Some(begin) if sentence.contains(&begin) => sentence.replace(&begin, "`~/").into(),
+        Some(_) | None => sentence.into(),
+    }
+}
+
+/// Who holds its directory, which has its own column too.
+pub(crate) fn without_dir<'a>(why: &'a str, dir: &str) -> &'a str {
+    let rest = why.strip_prefix('`').and_then(|why| why.strip_prefix(dir)?.strip_prefix("` is "));
+    rest.filter(|rest| rest.starts_with("held by ")).unwrap_or(why)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

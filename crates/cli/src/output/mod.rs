@@ -10,7 +10,7 @@ mod progress;
 mod table;
 mod wrap;
 
-pub(crate) use brief::{below_home, without_state};
+pub(crate) use brief::{below_home, names_home, without_dir, without_state};
 pub(crate) use columns::{Worth, fit};
 pub(crate) use edge::{Json, OutputStyle, output, print, say, talk};
 pub(crate) use failure::{Failure, Kind, report};

@@ -127,6 +127,30 @@ pub(crate) enum UiRequest {
     },
 }
 
+impl UiRequest {
+    /// Whether something is different afterwards.
+    pub(crate) fn changes_something(&self) -> bool {
+        match self {
+            UiRequest::Detail { .. }
+            | UiRequest::Search { .. }
+            | UiRequest::Locks
+            | UiRequest::Complete { .. } => false,
+            UiRequest::Purge { dry } => !dry,
+            UiRequest::Look { .. }
+            | UiRequest::Send { .. }
+            | UiRequest::Answer { .. }
+            | UiRequest::Interrupt { .. }
+            | UiRequest::Start { .. }
+            | UiRequest::Stop { .. }
+            | UiRequest::Restart { .. }
+            | UiRequest::Archive { .. }
+            | UiRequest::Restore { .. }
+            | UiRequest::Tags { .. }
+            | UiRequest::New(_) => true,
+        }
+    }
+}
+
 /// The result of a request.
 #[derive(Debug)]
 pub(crate) enum UiReply {

@@ -5,7 +5,8 @@ use crate::daemon::Daemon;
 use crate::doing::DaemonVerb;
 use crate::live;
 use crate::output::{
-    Failure, Paper, Shade, TableCell, Worth, below_home, plain, print, say, short, talk, without_state,
+    Failure, Paper, Shade, TableCell, Worth, below_home, names_home, plain, print, say, short, talk,
+    without_dir, without_state,
 };
 use clap::Args;
 use pinfold_api::object::Row;
@@ -166,20 +167,6 @@ fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [TableCell<'a>
 /// A text without control characters, which would break the table.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) { text.replace(char::is_control, " ").into() } else { text.into() }
-}
-
-/// A sentence with directories as people write them.
-pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, str> {
-    match home.map(|home| format!("`{home}/")) {
-        Some(begin) if sentence.contains(&begin) => sentence.replace(&begin, "`~/").into(),
-        Some(_) | None => sentence.into(),
-    }
-}
-
-/// The reason without the directory, which has a column of its own.
-fn without_dir<'a>(why: &'a str, dir: &str) -> &'a str {
-    let rest = why.strip_prefix('`').and_then(|why| why.strip_prefix(dir)?.strip_prefix("` is "));
-    rest.filter(|rest| rest.starts_with("held by ")).unwrap_or(why)
 }
 
 /// The colour of a state.

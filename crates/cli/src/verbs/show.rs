@@ -1,11 +1,13 @@
 //! `show`: one page about a session: state, last exit, process tree, memory, the last lines.
 
-use super::ls::{home, names_home, shade_of};
+use super::ls::{home, shade_of};
 use super::usage::cost;
 use crate::daemon::Daemon;
 use crate::doing::DaemonVerb;
 use crate::looking::looked;
-use crate::output::{Failure, Paper, Shade, ago, below_home, columns, moment, print, say, wrapped};
+use crate::output::{
+    Failure, Paper, Shade, ago, below_home, columns, moment, names_home, print, say, wrapped,
+};
 use crate::told_exit::told;
 use crate::worktree;
 use clap::Args;

@@ -9,8 +9,9 @@ use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A terminal with a program in it.
 pub(crate) struct Tty {
@@ -20,7 +21,12 @@ pub(crate) struct Tty {
     /// The terminal's settings before anything ran in it.
     pub(crate) before: String,
     screen: Arc<(Mutex<Seen>, Condvar)>,
+    /// Where keys are typed that take their time.
+    line: Option<(Sender<Piece>, Duration)>,
 }
+
+/// Bytes on a slow line, and when they come out of it.
+type Piece = (Instant, Vec<u8>);
 
 struct Seen {
     parser: vt100::Parser,
@@ -41,7 +47,16 @@ fn number(count: u16) -> NonZeroU16 {
 
 impl Tty {
     /// Opens a terminal of this size and starts a command in it.
-    pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Tty {
+    pub(crate) fn start(command: Command, rows: u16, columns: u16) -> Tty {
+        Tty::open(command, (rows, columns), None)
+    }
+
+    /// The same at the other end of a slow line: what is typed and what is seen takes so long, each way.
+    pub(crate) fn start_afar(command: Command, size: (u16, u16), delay: Duration) -> Tty {
+        Tty::open(command, size, Some(delay))
+    }
+
+    fn open(mut command: Command, (rows, columns): (u16, u16), delay: Option<Duration>) -> Tty {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = rustix::pty::openpt(flags).unwrap();
         rustix::pty::grantpt(&master).unwrap();
@@ -65,8 +80,18 @@ impl Tty {
         let parser = vt100::Parser::new(number(rows), number(columns), 0);
         let screen = Arc::new((Mutex::new(Seen { parser, all: Vec::new(), over: false }), Condvar::new()));
         let (reader, seen) = (master.try_clone().unwrap(), Arc::clone(&screen));
-        std::thread::spawn(move || read(&reader, &seen));
-        Tty { master, slave, child, before, screen }
+        let line = delay.map(|delay| {
+            let keys = master.try_clone().unwrap();
+            (carry(move |piece| write(&keys, piece)), delay)
+        });
+        std::thread::spawn(move || match delay {
+            None => read(&reader, &mut |bytes| see(&seen, bytes)),
+            Some(delay) => {
+                let line = carry(move |piece| see(&seen, piece));
+                read(&reader, &mut |bytes| _ = line.send((Instant::now() + delay, bytes.to_vec())));
+            }
+        });
+        Tty { master, slave, child, before, screen, line }
     }
 
     /// The pid of the command.
@@ -75,10 +100,10 @@ impl Tty {
     }
 
     /// Types keys.
-    pub(crate) fn keys(&self, mut keys: &[u8]) {
-        while !keys.is_empty() {
-            let count = rustix::io::write(&self.master, keys).unwrap();
-            keys = &keys[count..];
+    pub(crate) fn keys(&self, keys: &[u8]) {
+        match &self.line {
+            None => write(&self.master, keys),
+            Some((line, delay)) => line.send((Instant::now() + *delay, keys.to_vec())).unwrap(),
         }
     }
 
@@ -94,7 +119,7 @@ impl Tty {
                 let screen = seen.parser.screen().contents();
                 panic!("no {what} on:\n{screen}\n--- {:?}", String::from_utf8_lossy(tail));
             }
-            seen = changed.wait_timeout(seen, left.min(std::time::Duration::from_millis(500))).unwrap().0;
+            seen = changed.wait_timeout(seen, left.min(Duration::from_millis(500))).unwrap().0;
         }
     }
 
@@ -111,7 +136,7 @@ impl Tty {
             }
             // The last output may still be on its way when the program has ended.
             let over = self.child.try_wait().unwrap().is_some();
-            std::thread::sleep(std::time::Duration::from_millis(if over { 500 } else { 5 }));
+            std::thread::sleep(Duration::from_millis(if over { 500 } else { 5 }));
             if over {
                 return self.everything().contains(text);
             }
@@ -154,7 +179,7 @@ impl Tty {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         }
         panic!("it does not end; its screen:\n{}", self.contents());
     }
@@ -171,19 +196,43 @@ fn set_size(master: &OwnedFd, rows: u16, columns: u16) {
     rustix::termios::tcsetwinsize(master, size).unwrap();
 }
 
-fn read(master: &OwnedFd, screen: &(Mutex<Seen>, Condvar)) {
+fn write(master: &OwnedFd, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let count = rustix::io::write(master, bytes).unwrap();
+        bytes = &bytes[count..];
+    }
+}
+
+/// A line that hands over each piece when it is due.
+fn carry(out: impl Fn(&[u8]) + Send + 'static) -> Sender<Piece> {
+    let (sender, receiver) = channel::<Piece>();
+    std::thread::spawn(move || {
+        for (due, piece) in receiver {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            out(&piece);
+        }
+    });
+    sender
+}
+
+/// Reads to the end; that is told as nothing.
+fn read(master: &OwnedFd, tell: &mut dyn FnMut(&[u8])) {
     let mut bytes = [0; 65536];
     loop {
         let count = rustix::io::read(master, &mut bytes).unwrap_or(0);
-        let mut seen = screen.0.lock().unwrap();
-        seen.over = count == 0;
-        seen.parser.process(&bytes[..count]);
-        seen.all.extend_from_slice(&bytes[..count]);
-        screen.1.notify_all();
+        tell(&bytes[..count]);
         if count == 0 {
             return;
         }
     }
+}
+
+fn see(screen: &(Mutex<Seen>, Condvar), bytes: &[u8]) {
+    let mut seen = screen.0.lock().unwrap();
+    seen.over = bytes.is_empty();
+    seen.parser.process(bytes);
+    seen.all.extend_from_slice(bytes);
+    screen.1.notify_all();
 }
 
 impl Drop for Tty {

@@ -55,7 +55,15 @@ async fn whole(context: HttpContext, query: EventQuery, limit: Option<u64>) -> R
         let some = !kept && (limit.is_some() || asked.take != Take::All);
         let total = if some { Some(reader.count_events(&asked, asked.after)?) } else { None };
         let complete = reader.complete_from()?.filter(|_| !kept).map(|first| (first.seq, time(first.at)));
-        Ok((from, ListHeaders { total, next: next.map(|next| next.to_string()), complete }))
+        Ok((
+            from,
+            ListHeaders {
+                total,
+                next: next.map(|next| next.to_string()),
+                complete,
+                ..ListHeaders::default()
+            },
+        ))
     });
     let (from, head) = begin.await?;
     let pass = context.pass.clone();

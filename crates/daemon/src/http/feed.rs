@@ -188,7 +188,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn revision(generation: u64, number: u64) -> String {
+/// The word for a revision.
+pub(super) fn revision(generation: u64, number: u64) -> String {
     format!("{generation}.{number}")
 }
 

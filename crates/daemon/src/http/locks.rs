@@ -57,7 +57,7 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (ListHeaders, Vec<Lock>) {
     let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
     all.truncate(rest.unwrap_or(all.len()));
     let next = last.filter(|_| rest.is_some()).map(|last| encoded(&last));
-    (ListHeaders { total, next, complete: None }, all)
+    (ListHeaders { total, next, ..ListHeaders::default() }, all)
 }
 
 /// A resource, encoded for an address.

@@ -195,7 +195,7 @@ fn begin(
     };
     let some = which.last.is_some() || which.limit.is_some();
     let total = if some { Some(RowCount::Exactly(reader.count_messages(query, after)?)) } else { None };
-    Ok(Some((from, ListHeaders { total, next: next.map(|next| next.to_string()), complete: None })))
+    Ok(Some((from, ListHeaders { total, next: next.map(|next| next.to_string()), ..ListHeaders::default() })))
 }
 
 pub(crate) async fn list(

@@ -28,6 +28,8 @@ pub(crate) struct ListHeaders {
     pub(crate) next: Option<String>,
     /// The event since which none was pruned, and its time.
     pub(crate) complete: Option<(u64, String)>,
+    /// The revision of the feed that it is as of.
+    pub(crate) revision: Option<String>,
 }
 
 impl ListHeaders {
@@ -48,6 +50,7 @@ impl ListHeaders {
             ("next", next),
             ("complete-from", from),
             ("complete-since", since),
+            ("revision", self.revision.as_deref().and_then(|revision| revision.parse().ok())),
         ];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value?)));
         fields.collect()

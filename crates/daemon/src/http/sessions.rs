@@ -5,6 +5,7 @@ use super::api_error::{Answered, ApiError};
 use super::beside::{tell_outsider, tell_silence};
 use super::configured;
 use super::extract::{JsonBody, SessionInPath, UrlQuery};
+use super::feed::revision;
 use super::paging::ListHeaders;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use super::refusal::refusal;
@@ -81,8 +82,8 @@ async fn listed(context: &HttpContext, filter: Filter, listing: Listing) -> Resu
         Listing::Sessions(_) => Writing::of_sessions(),
         Listing::Rows => Writing::of_rows(),
     };
-    let filter = Arc::new(filter);
-    let (total, more) = loop {
+    let (filter, mut as_of) = (Arc::new(filter), None);
+    let (total, more, as_of) = loop {
         let (filter, pass) = (Arc::clone(&filter), context.pass.clone());
         let wanted = Wanted { filter, pass, after, most: left };
         let part;
@@ -92,19 +93,18 @@ async fn listed(context: &HttpContext, filter: Filter, listing: Listing) -> Resu
         };
         after = part.sessions.last().copied().or(after);
         left -= part.sessions.len();
+        // What changes while later parts are read has a later one.
+        let (generation, number) = *as_of.get_or_insert(part.revision);
         writing.add_odd_ones(part.odd_ones);
         if !part.more || left == 0 {
-            break (part.total, part.more);
+            break (part.total, part.more, revision(generation, number));
         }
     };
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
+    let head =
+        ListHeaders { total: total.map(RowCount::Exactly), next, revision: Some(as_of), complete: None };
     let kind = [(CONTENT_TYPE, "application/json")];
-    Ok((
-        ListHeaders { total: total.map(RowCount::Exactly), next, complete: None }.fields(),
-        kind,
-        writing.finish(),
-    )
-        .into_response())
+    Ok((head.fields(), kind, writing.finish()).into_response())
 }
 
 /// Lets the loop copy some sessions, and serializes them.
@@ -117,10 +117,10 @@ async fn sessions_after(
     let Wanted { filter, pass, after, most } = wanted;
     let most = most.min(list::PART);
     let copy = move |view: EngineView<'_>| list::part(view, (&filter, &pass), after, most);
-    let ListPart { sessions, more, total, odd_ones } = context.handle.view(copy).await?;
+    let ListPart { sessions, more, total, odd_ones, revision } = context.handle.view(copy).await?;
     let ids = sessions.iter().map(|session| session.id).collect();
     let writing = written(writing, sessions, shape, now).await?;
-    Ok((writing, ListPart { sessions: ids, more, total, odd_ones }))
+    Ok((writing, ListPart { sessions: ids, more, total, odd_ones, revision }))
 }
 
 /// Lets the loop serialize some rows.

@@ -60,6 +60,8 @@ pub(crate) struct ListPart<T = SessionView> {
     pub(crate) total: Option<u64>,
     /// Entries that are not sessions: they belong to the last part.
     pub(crate) odd_ones: Vec<Value>,
+    /// The revision of the feed that it is as of.
+    pub(crate) revision: (u64, u64),
 }
 
 /// The first sessions after one that a filter shows, and how many there are in all.
@@ -85,7 +87,7 @@ fn part_of<T>(
     let more = shown.next().is_some();
     let total = filter.limit.map(|_| view.sessions().filter(is_shown).count() as u64);
     let odd_ones = if more { Vec::new() } else { odd_ones(view, filter, pass) };
-    ListPart { sessions, more, total, odd_ones }
+    ListPart { sessions, more, total, odd_ones, revision: view.revision() }
 }
 
 /// Entries besides sessions: those whose records are damaged, and with `--all` those that the store does not

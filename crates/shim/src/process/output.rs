@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const READ: usize = 64 << 10;
 /// Bytes of a first read: most agents print little, and the kernel must supply every page that is asked for.
 const FIRST: usize = 4 << 10;
+/// A terminal that gave less is likely to have no more: the answer to a key is not kept waiting to find out.
+const LITTLE: usize = 1 << 10;
 /// When the tree is gone, its output is in the pipes; more can only come from a stranger that it gave them
 /// to.
 const AFTER_THE_END: usize = 1 << 20;
@@ -55,9 +57,12 @@ impl Outputs {
         None
     }
 
-    /// Reads on if a terminal has more: it gives a few kibibytes at a time.
+    /// Reads on if a terminal has more: it gives a few kibibytes at a time. What it had little of is shown first.
     pub(super) fn read_on(&mut self, number: usize, buffer: &mut Vec<u8>) {
         let (_, pipe) = &self.pipes[number];
+        if buffer.len() < LITTLE {
+            return;
+        }
         let Some(pipe) = pipe else { return };
         buffer.reserve(READ);
         while buffer.len() < READ / 2 {

@@ -123,6 +123,12 @@ impl Shown {
         }
     }
 
+    /// The bytes of output, where they are, if it is output.
+    #[must_use]
+    pub fn output<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
+        if frame.kind == kind::OUTPUT { frame.fields.bytes(1).ok() } else { None }
+    }
+
     /// Reads it; `None` if its kind is unknown, which is then skipped.
     ///
     /// # Errors

@@ -67,11 +67,16 @@ impl Decoder {
         self.space(READ)
     }
 
+    /// The same, for whoever reads much at once.
+    pub fn room_for(&mut self, read: usize) -> &mut Vec<u8> {
+        self.space(read)
+    }
+
     fn space(&mut self, room: usize) -> &mut Vec<u8> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             // An idle shim keeps no memory of a long frame.
-            self.buffer.shrink_to(READ);
+            self.buffer.shrink_to(room.max(READ));
         } else {
             self.buffer.drain(..self.start);
         }

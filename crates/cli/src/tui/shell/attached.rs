@@ -18,7 +18,7 @@ pub(super) fn attach(
     signals: &Signals,
     mouse: bool,
 ) -> Result<String, String> {
-    terminal.leave();
+    terminal.lend();
     let said = run(name, global, signals);
     terminal.resume(mouse).map_err(|error| error.to_string())?;
     said

@@ -47,12 +47,15 @@ pub(super) struct Shell {
     called: bool,
     watched: Option<watch::TerminalWatch>,
     followed: Option<follow::Followed>,
+    requests: work::Requests,
 }
 
 /// Whether the loop continues.
 #[derive(PartialEq, Eq)]
 enum Goes {
     On,
+    /// Somebody was attached meanwhile.
+    Back,
     Over,
 }
 
@@ -80,6 +83,7 @@ impl Shell {
             called,
             watched,
             followed,
+            requests: work::Requests::new(),
         }
     }
 
@@ -98,6 +102,7 @@ impl Shell {
             let (mut inputs, mut urgent) = (Vec::new(), false);
             if signals.end_asked() {
                 _ = kept::write(&self.home, model);
+                self.leave();
                 return Ok(());
             }
             if signals.resized() {
@@ -113,10 +118,20 @@ impl Shell {
                 inputs.push(UiInput::Tick);
             }
             inputs.extend(news.take());
+            let mut theirs = false;
             for input in inputs {
                 urgent |= !matches!(input, UiInput::Feed(_) | UiInput::Tick);
-                if self.take(model, input, signals) == Goes::Over {
-                    return Ok(());
+                // What was typed together with the key that attaches was not for the list.
+                if theirs && matches!(input, UiInput::Typed(_)) {
+                    continue;
+                }
+                match self.take(model, input, signals) {
+                    Goes::On => {}
+                    Goes::Back => (theirs, typing) = (true, Typing::default()),
+                    Goes::Over => {
+                        self.leave();
+                        return Ok(());
+                    }
                 }
             }
             self.dirty = true;
@@ -126,19 +141,28 @@ impl Shell {
         }
     }
 
+    /// Gives the terminal back, and waits for what was still to be done.
+    fn leave(self) {
+        drop(self.terminal);
+        self.requests.finish();
+    }
+
     fn take(&mut self, model: &mut Model, input: UiInput, signals: &Signals) -> Goes {
-        let mut effects = update(model, input, wall_ms());
+        let (mut effects, mut goes) = (update(model, input, wall_ms()), Goes::On);
         while !effects.is_empty() {
             let mut further = Vec::new();
             for effect in effects {
                 if effect == Effect::Quit {
                     return Goes::Over;
                 }
+                if matches!(effect, Effect::Attach { .. }) {
+                    goes = Goes::Back;
+                }
                 further.extend(self.act(model, effect, signals));
             }
             effects = further;
         }
-        Goes::On
+        goes
     }
 
     /// Performs an effect; returns the effects that follow from it.
@@ -155,7 +179,8 @@ impl Shell {
                 return effects;
             }
             Effect::Ask(request) => {
-                work::begin(daemon::at(&self.home), self.global.clone(), request, self.teller.clone());
+                let client = daemon::at(&self.home);
+                self.requests.begin(client, self.global.clone(), request, self.teller.clone());
             }
             Effect::Watch(watch) => {
                 self.watched = None;

@@ -56,7 +56,13 @@ impl UiTerminal {
         Ok(())
     }
 
-    /// Restores it for a while.
+    /// Lends the terminal to another of our programs. What was typed ahead is kept for that program.
+    pub(super) fn lend(&self) {
+        write(LEAVE);
+        _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.before);
+    }
+
+    /// Restores the terminal for good.
     pub(super) fn leave(&mut self) {
         if std::mem::take(&mut self.inside) {
             give_back(&self.before);

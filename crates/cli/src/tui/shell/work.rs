@@ -10,7 +10,10 @@ use pinfold_api::endpoint;
 use pinfold_api::object::{LogLine, Session};
 use pinfold_api::request::{NewMessage, NewSession, Purge, Stop};
 use pinfold_api::{Client, ClientError, query};
+use std::convert::Infallible;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 /// How many messages, events and lines of output are read for the details.
 const MESSAGES: u32 = 4;
@@ -21,12 +24,38 @@ const HITS: usize = 200;
 /// How many directories are offered.
 const CANDIDATES: usize = 50;
 
-/// Runs a request in a thread and sends the loop its result.
-pub(super) fn begin(client: Client, global: Global, request: UiRequest, teller: Teller) {
-    std::thread::spawn(move || {
-        let answer = answer(&client, &global, request);
-        _ = teller.tell(UiInput::Answered(answer));
-    });
+/// How long quitting waits for requests under way, so that a message just sent is sent; a mute daemon is not
+/// waited for any longer.
+const LAST_ACTS: Duration = Duration::from_secs(2);
+
+/// The requests under way.
+pub(super) struct Requests {
+    /// Each request that changes something has a copy until it is done.
+    acting: Sender<Infallible>,
+    acted: Receiver<Infallible>,
+}
+
+impl Requests {
+    pub(super) fn new() -> Requests {
+        let (acting, acted) = channel();
+        Requests { acting, acted }
+    }
+
+    /// Asks, and sends the loop its result.
+    pub(super) fn begin(&self, client: Client, global: Global, request: UiRequest, teller: Teller) {
+        let acting = request.changes_something().then(|| self.acting.clone());
+        std::thread::spawn(move || {
+            let answer = answer(&client, &global, request);
+            drop(acting);
+            _ = teller.tell(UiInput::Answered(answer));
+        });
+    }
+
+    /// Waits until what was to be done is done, for a while.
+    pub(super) fn finish(self) {
+        drop(self.acting);
+        _ = self.acted.recv_timeout(LAST_ACTS);
+    }
 }
 
 /// The result of a request.

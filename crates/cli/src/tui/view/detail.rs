@@ -8,7 +8,7 @@ use super::canvas::{Canvas, Pieces, folded, shown};
 use super::moments::{clock, lasting};
 use super::theme::Role;
 use super::timeline::runs;
-use crate::output::{below_home, preview};
+use crate::output::{below_home, names_home, preview};
 use pinfold_api::object::{Message, Session};
 use pinfold_api::word::MessageState;
 use pinfold_terminal::plain;
@@ -48,7 +48,7 @@ pub(super) fn border(canvas: &mut Canvas<'_>, area: Rect, name: &str) {
 
 fn lines(model: &Model, known: &KnownSession, detail: &Detail, width: usize) -> Vec<Pieces> {
     let session = &known.told.session;
-    let why = lasting(model, &session.why, known.at);
+    let why = lasting(model, &names_home(&session.why, model.here.home.as_deref()), known.at);
     let mut lines = folded(&format!("{} is {why}.", session.name), width, Role::Strong);
     lines.extend(request(model, session, width));
     lines.extend(facts(model, known));

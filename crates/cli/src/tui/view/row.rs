@@ -6,7 +6,7 @@ use super::super::sessions::KnownSession;
 use super::canvas::shown;
 use super::moments::{age, clock, lasting};
 use super::theme::Role;
-use crate::output::{below_home, without_state};
+use crate::output::{below_home, names_home, without_dir, without_state};
 use pinfold_api::object::Session;
 use pinfold_api::word::{Activity, State};
 
@@ -107,5 +107,6 @@ fn why(model: &Model, known: &KnownSession) -> String {
     if let Some(waits) = &session.waits_for {
         return format!("waits for {waits}");
     }
-    lasting(model, without_state(&session.why), known.at)
+    let sentence = without_dir(without_state(&session.why), &session.dir);
+    lasting(model, &names_home(sentence, model.here.home.as_deref()), known.at)
 }

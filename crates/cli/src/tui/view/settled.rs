@@ -1,7 +1,7 @@
 //! Sentences that stay true. `next run in 15 s` was right when it was told; the time span is turned into a
 //! time of day, so that nothing has to be requested or painted again while nothing happens.
 
-/// Replaces `in` and `for` a time span by `at` and `since` a time; `clock` formats a time in milliseconds.
+/// Replaces `in` and `for` a time, and a time `ago`, span by `at` and `since` a time; `clock` formats a time in milliseconds.
 /// Text between backticks is quoted from elsewhere and stays as it is.
 pub(super) fn settled(sentence: &str, told_at: u64, clock: impl Fn(u64) -> String) -> String {
     let own = |(at, part): (usize, &str)| match at % 2 {
@@ -16,25 +16,29 @@ fn moved(sentence: &str, told_at: u64, clock: &impl Fn(u64) -> String) -> String
     let mut moments: Vec<String> = Vec::new();
     let mut at = 0;
     while at + 2 < words.len() {
-        let Some((count, ms, end)) = time(&words[at + 1..]) else {
-            at += 1;
-            continue;
-        };
-        let moment = match words[at] {
-            "in" => format!("at {}{end}", clock(told_at + ms)),
-            "for" => format!("since {}{end}", clock(told_at.saturating_sub(ms))),
-            _ => {
-                at += 1;
-                continue;
-            }
-        };
-        moments.push(moment);
-        words.splice(at..=at + count, ["\0"]);
+        if let Some((count, moment)) = moment(&words[at..], told_at, clock) {
+            moments.push(moment);
+            words.splice(at..at + count, ["\0"]);
+        }
         at += 1;
     }
     let mut moments = moments.into_iter();
     let put = |word: &str| if word == "\0" { moments.next().unwrap_or_default() } else { word.to_owned() };
     words.into_iter().map(put).collect::<Vec<_>>().join(" ")
+}
+
+/// What is said of the clock at the front of these words: how many they are, and the moment instead.
+fn moment(words: &[&str], told_at: u64, clock: &impl Fn(u64) -> String) -> Option<(usize, String)> {
+    let (before, after) = (|ms| clock(told_at.saturating_sub(ms)), |ms| clock(told_at + ms));
+    match *words.first()? {
+        "in" => time(&words[1..]).map(|(count, ms, end)| (count + 1, format!("at {}{end}", after(ms)))),
+        "for" => time(&words[1..]).map(|(count, ms, end)| (count + 1, format!("since {}{end}", before(ms)))),
+        _ => {
+            let (count, ms, _) = time(words)?;
+            let end = words.get(count)?.strip_prefix("ago")?;
+            Some((count + 1, format!("at {}{end}", before(ms))))
+        }
+    }
 }
 
 /// A time span at the front of these words: the number of words, its milliseconds, and the punctuation after it.
@@ -78,6 +82,7 @@ mod tests {
                 "exited with 1: `again in 3 s`; next run in 1 s",
                 "exited with 1: `again in 3 s`; next run at 1001",
             ),
+            ("its terminal rang 2 min 3 s ago: look; 5 s", "its terminal rang at 877: look; 5 s"),
             ("", ""),
         ];
         for (told, settled_as) in rows {

@@ -3,9 +3,11 @@ use super::{Model, Theme, UiFrame, view};
 use crate::tui::effect::{UiInput, UiReply};
 use crate::tui::fixture::{NOW, keys, model, session, ten, text};
 use crate::tui::model::SessionDetails;
+use crate::tui::paint::{Depth, Painter};
 use crate::tui::update::update;
 use pinfold_api::object::{Event, Lock, LogLine, Message, Purged, Skipped};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 const DARK: Theme = Theme { light: false, rich: true };
@@ -229,6 +231,38 @@ fn what_a_terminal_would_obey_is_shown() {
     assert!(text.contains("weird\\u001b[31m") && !text.contains('\u{1b}'), "{text}");
 }
 
+/// The numbers of a sequence and its last letter, where a piece begins behind `ESC [`.
+fn sequence(piece: &str) -> (&str, Option<char>) {
+    let end = piece.find(|letter: char| letter.is_ascii_alphabetic());
+    (&piece[..end.unwrap_or(0)], end.and_then(|end| piece[end..].chars().next()))
+}
+
+/// What a terminal is sent for a frame, with a line for each place that is gone to.
+fn painted(model: &Model, theme: Theme, depth: Depth) -> String {
+    let text = String::from_utf8(Painter::new(depth).paint(view(model, theme))).unwrap();
+    let line = |piece: &str| if sequence(piece).1 == Some('H') { "\n␛[" } else { "␛[" };
+    text.split("\x1b[").skip(1).map(|piece| format!("{}{piece}", line(piece))).collect()
+}
+
+#[test]
+fn light_and_dark_ground_in_every_number_of_colours() {
+    let model = model((80, 24), ten());
+    let grounds = [("dark", false), ("light", true)];
+    let depths = [(Depth::True, true), (Depth::Indexed, true), (Depth::Sixteen, false), (Depth::None, false)];
+    for (ground, light) in grounds {
+        let frames = depths.map(|(depth, rich)| painted(&model, Theme { light, rich }, depth));
+        let [truecolour, indexed, sixteen, none] = &frames;
+        assert_eq!(truecolour, indexed, "the theme has no colour that 256 do not have");
+        insta::assert_snapshot!(format!("{ground}_256"), indexed);
+        insta::assert_snapshot!(format!("{ground}_16"), sixteen);
+        // Of looks, only those that need no colour: bold, faint and reversed.
+        let looks = none.split("␛[").map(sequence).filter(|(_, last)| *last == Some('m'));
+        let numbers: BTreeSet<&str> = looks.flat_map(|(numbers, _)| numbers.split(';')).collect();
+        assert_eq!(numbers, BTreeSet::from(["0", "1", "2", "7"]), "{ground}");
+        insta::assert_snapshot!(format!("{ground}_none"), none);
+    }
+}
+
 #[test]
 fn light_and_dark_and_no_colours_have_the_same_words() {
     let model = model((120, 40), ten());
@@ -239,4 +273,39 @@ fn light_and_dark_and_no_colours_have_the_same_words() {
     let dark = read(DARK);
     assert_eq!(read(Theme { light: true, rich: true }), dark);
     assert_eq!(read(Theme { light: false, rich: false }), dark);
+}
+
+#[test]
+fn text_from_right_to_left_stays_in_its_columns_and_in_its_order() {
+    let (hebrew, arabic) = ("שלום-עולם", "مُهِمّة");
+    let sessions = vec![
+        session(1, "plain", json!({})),
+        session(2, hebrew, json!({})),
+        session(3, arabic, json!({"why": "idle: \u{202e}evil\u{202c}"})),
+    ];
+    let model = model((120, 40), sessions);
+    let UiFrame { buffer, .. } = view(&model, DARK);
+    let row = |name: &str| -> Vec<String> {
+        let cell = |x: u16, y: u16| buffer[(x, y)].symbol().to_owned();
+        let rows = (2..buffer.area.height).map(|y| (0..buffer.area.width).map(|x| cell(x, y)).collect());
+        rows.into_iter().find(|row: &Vec<String>| row.concat().contains(name)).unwrap()
+    };
+    let column = |row: &[String], text: &str| {
+        (0..row.len())
+            .find(|at| row[*at..].concat().starts_with(text))
+            .unwrap_or_else(|| panic!("{text} in {row:?}"))
+    };
+    let plain = row("plain");
+    for name in [hebrew, arabic] {
+        let row = row(name);
+        assert_eq!(column(&row, name), column(&plain, "plain"), "the first letter comes first");
+        assert_eq!(column(&row, "~/src/"), column(&plain, "~/src/"), "{row:?}");
+        assert_eq!(column(&row, "idle"), column(&plain, "idle"));
+    }
+    // What turns the order of everything behind it is not sent: it is shown as text.
+    let sent = painted(&model, DARK, Depth::True);
+    assert!(!sent.contains(['\u{202e}', '\u{202c}']) && sent.contains("\\u202eevil\\u202c"), "{sent}");
+    // Whatever a terminal makes of such letters, what is behind them is painted at its own place.
+    let behind = sent.split(hebrew.chars().last().unwrap()).nth(1).unwrap();
+    assert!(behind.trim_start_matches('\n').starts_with("␛["), "{behind}");
 }

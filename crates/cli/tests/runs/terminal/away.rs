@@ -31,6 +31,32 @@ fn a_daemon_that_is_killed_is_said_to_be_away_and_the_list_goes_on_when_it_is_ba
 }
 
 #[test]
+fn a_daemon_that_says_nothing_does_not_keep_the_ui_waiting() {
+    let world = World::new();
+    for name in ["first", "second", "third"] {
+        world.ok(&["new", name, "--", "sleep", "1000"]);
+    }
+    let mut tty = world.tui();
+    select(&tty, "first");
+    let daemon = Held::open(world.daemon_pid()).unwrap();
+    daemon.signal(Signal::STOP);
+    // Each of them also asks for details, which do not come.
+    for (key, name) in [(b"j", "second"), (b"j", "third"), (b"k", "second")] {
+        tty.keys(key);
+        on(&tty, name);
+    }
+    tty.keys(b"?");
+    tty.shows("in the list");
+    tty.keys(b"q");
+    daemon.signal(Signal::CONT);
+    tty.keys(b"j");
+    on(&tty, "third");
+    tty.shows("sleep 1000");
+    tty.keys(b"q");
+    assert!(tty.ended().success());
+}
+
+#[test]
 fn a_terminal_is_given_back_at_sigterm_also_while_somebody_is_attached() {
     let world = World::new();
     world.shell("sh");

@@ -1,6 +1,7 @@
 //! The terminal UI on a real pseudo-terminal: keys are typed, the screen is read, and the daemon is asked for
 //! the outcome.
 
+mod afar;
 mod away;
 #[path = "../../../src/tui/key.rs"]
 mod key;

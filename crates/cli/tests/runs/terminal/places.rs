@@ -33,6 +33,25 @@ fn a_file_is_edited_with_vim_and_the_list_is_where_it_was() {
 }
 
 #[test]
+fn what_is_typed_behind_enter_is_for_the_session_and_never_for_the_list() {
+    let world = World::new();
+    world.shell("sh");
+    let mut tty = world.tui();
+    // Both come together: in the list the second one stops a session.
+    tty.keys(b"\rx");
+    tty.until("the other screen is left", |screen| !screen.alternate_screen());
+    tty.keys(b"echo at-$((40+2))\r");
+    tty.shows("at-42");
+    tty.keys(b"\x1d");
+    tty.shows("detached from `sh`");
+    tty.keys(b"?");
+    tty.shows("in the list");
+    assert_eq!(world.show("sh")["state"], "running");
+    tty.keys(b"qq");
+    assert!(tty.ended().success());
+}
+
+#[test]
 fn what_was_selected_pinned_and_grouped_is_kept_for_its_user_only() {
     let world = World::new();
     for name in ["one", "two", "three"] {
@@ -82,6 +101,32 @@ fn somebody_who_begins_to_wait_rings_only_when_the_terminal_has_no_focus() {
     asks();
     let all = tty.everything();
     assert!(all.contains('\x07') && all.contains("\x1b]2;a asks: Bash: rm -rf build"), "{all:?}");
+}
+
+#[test]
+fn the_colours_are_those_that_the_terminal_and_its_owner_have() {
+    let world = World::new();
+    world.ok(&["new", "one", "--", "sleep", "1000"]);
+    let (dark, light, reversed) = ("48;5;237", "48;5;254", "\x1b[0;7");
+    let rows: [(&[(&str, &str)], &str); 5] = [
+        (&[], dark),
+        (&[("COLORFGBG", "0;15")], light),
+        (&[("COLORTERM", "truecolor")], dark),
+        (&[("NO_COLOR", "1")], reversed),
+        (&[("NO_COLOR", "1"), ("COLORFGBG", "0;15")], reversed),
+    ];
+    for (variables, wanted) in rows {
+        let mut command = world.command(&[]);
+        command.env_remove("NO_COLOR").env_remove("COLORTERM").env_remove("COLORFGBG");
+        command.envs(variables.iter().copied());
+        let tty = Tty::start(command, 40, 120);
+        on(&tty, "one");
+        let all = tty.everything();
+        for ground in [dark, light, reversed] {
+            assert_eq!(all.contains(ground), ground == wanted, "{variables:?}: {ground:?}");
+        }
+        assert_eq!(all.contains("\x1b[0;1;36m"), wanted != reversed, "{variables:?}: the keys have a colour");
+    }
 }
 
 #[test]
