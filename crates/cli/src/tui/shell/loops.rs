@@ -47,7 +47,7 @@ pub(super) struct Shell {
     called: bool,
     watched: Option<watch::TerminalWatch>,
     followed: Option<follow::Followed>,
-    requests: work::Requests,
+    requests: work::RequestsUnderWay,
 }
 
 /// Whether the loop continues.
@@ -83,7 +83,7 @@ impl Shell {
             called,
             watched,
             followed,
-            requests: work::Requests::new(),
+            requests: work::RequestsUnderWay::new(),
         }
     }
 

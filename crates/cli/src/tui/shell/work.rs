@@ -29,16 +29,16 @@ const CANDIDATES: usize = 50;
 const LAST_ACTS: Duration = Duration::from_secs(2);
 
 /// The requests under way.
-pub(super) struct Requests {
+pub(super) struct RequestsUnderWay {
     /// Each request that changes something has a copy until it is done.
     acting: Sender<Infallible>,
     acted: Receiver<Infallible>,
 }
 
-impl Requests {
-    pub(super) fn new() -> Requests {
+impl RequestsUnderWay {
+    pub(super) fn new() -> RequestsUnderWay {
         let (acting, acted) = channel();
-        Requests { acting, acted }
+        RequestsUnderWay { acting, acted }
     }
 
     /// Asks, and sends the loop its result.
