@@ -205,6 +205,11 @@ pub enum MessageEvent {
         /// Which message.
         message: MessageId,
     },
+    /// It waits, and cannot be delivered as it is: what it names is gone.
+    Undeliverable {
+        /// Which message.
+        message: MessageId,
+    },
     /// A person wants a failed one delivered again. The shell has checked that it has failed.
     Retried {
         /// Which message.

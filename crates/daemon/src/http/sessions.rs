@@ -292,7 +292,8 @@ async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Ses
         Answer::UnderWay | Answer::Done | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {}
     }
     let done = if ask == Ask::Restart { "restarted" } else { "started" };
-    reach(context, id, &mut seen, done, |seen| started_since(seen, before) || at_an_end(seen.state)).await?;
+    let over = |seen: &Snapshot| at_an_end(seen.state) || called_off_since(seen, before);
+    reach(context, id, &mut seen, done, |seen| started_since(seen, before) || over(seen)).await?;
     let now = *seen.borrow();
     if started_since(&now, before) {
         return object(context, id).await;
@@ -303,6 +304,11 @@ async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Ses
 
 fn started_since(seen: &Snapshot, before: Runs) -> bool {
     seen.runs.seen > before.seen
+}
+
+/// A run was decided, and nobody needed it any more before it was started.
+fn called_off_since(seen: &Snapshot, before: Runs) -> bool {
+    seen.state == CoreState::Idle && seen.runs.last > before.last
 }
 
 /// States from which a start does not go on by itself.
