@@ -66,7 +66,7 @@ impl Draft<'_> {
             | Life::Stopped
             | Life::Failed { .. } => {}
         }
-        if !self.session.spec.interactive {
+        if !self.session.has_terminal() {
             return Some(Refusal::NoTerminal);
         }
         // A run that is never repeated cannot be handed back to.

@@ -62,6 +62,9 @@ pub(crate) struct Definition {
     /// The vendor's own terminal program, which takes the place of a headless run; empty where there is none.
     #[serde(default)]
     pub(crate) interactive: Vec<String>,
+    /// There is one, whose words need the vendor's id, and that has to be learned first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) interactive_when_named: bool,
     /// What `attach` does with that.
     #[serde(default, skip_serializing_if = "attaching::is_takeover")]
     pub(crate) attach: Attach,
@@ -160,6 +163,7 @@ impl Definition {
             thread: preset.map(|preset| preset.thread.clone()).unwrap_or_default(),
             pty: preset.is_some_and(|preset| preset.pty),
             interactive: Vec::new(),
+            interactive_when_named: false,
             attach: Attach::Takeover,
             parent: None,
             parent_id: None,
@@ -201,6 +205,7 @@ impl Definition {
         }
         // Without a vendor session there is nothing that its terminal program could go on with.
         self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
+        self.interactive_when_named = preset.interactive.is_some() && self.interactive.is_empty();
         self.attach = if preset.interactive.is_some() { preset.attach } else { Attach::Takeover };
         Ok(())
     }
@@ -325,6 +330,7 @@ impl Definition {
             policy,
             memory_limit: self.memory,
             interactive: !self.interactive.is_empty(),
+            interactive_when_named: self.interactive_when_named,
             attach: defined.attaching(),
             budget: self.budget,
             turn_time: self.turn_time.map(|time| u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)),
