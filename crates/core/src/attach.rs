@@ -23,6 +23,12 @@ pub enum Reached {
 }
 
 impl Session {
+    /// Returns whether its agent has a terminal program that can take it over now.
+    #[must_use]
+    pub fn has_terminal(&self) -> bool {
+        self.spec.interactive || self.spec.interactive_when_named && self.talk.vendor().is_some()
+    }
+
     /// Returns how far an attach has come.
     #[must_use]
     pub fn reached(&self, joins: Joins) -> Reached {

@@ -212,6 +212,11 @@ pub enum MessageEvent {
         /// The id of the message.
         message: MessageId,
     },
+    /// It waits, and cannot be delivered as it is: what it names is gone.
+    Undeliverable {
+        /// Which message.
+        message: MessageId,
+    },
     /// A person wants a failed message delivered again. The shell has checked that it failed.
     Retried {
         /// The id of the message.

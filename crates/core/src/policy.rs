@@ -144,6 +144,9 @@ pub struct Spec {
     /// Whether the agent has its own terminal program, which can take the session over.
     #[serde(default)]
     pub interactive: bool,
+    /// Whether it has one as soon as its vendor's id is known, which is learned from a run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive_when_named: bool,
     /// What `attach` does with that program.
     #[serde(default, skip_serializing_if = "Attaching::is_takeover")]
     pub attach: Attaching,
@@ -167,6 +170,7 @@ impl Spec {
             policy: Policy::default(),
             memory_limit: None,
             interactive: false,
+            interactive_when_named: false,
             attach: Attaching::Takeover,
             budget: None,
             turn_time: None,

@@ -100,6 +100,61 @@ fn twenty_messages_in_a_row_are_twenty_runs_and_no_reason_to_wait() {
 }
 
 #[test]
+fn a_message_whose_file_is_gone_fails_before_an_agent_is_started_for_it() {
+    let world = World::new();
+    world.with_agents("");
+    world.made("argument");
+    let (here, gone) = (world.path("here"), world.path("gone"));
+    [&here, &gone].iter().for_each(|file| std::fs::write(file, "words").unwrap());
+    let (here, gone) = (here.display().to_string(), gone.display().to_string());
+    assert_eq!(
+        world.ok(&["send", "argument", "read", "--file", &here, "--wait", "60s"]).stdout,
+        format!("you said: read\n@{here}\nand more\n")
+    );
+    world.ok(&["stop", "argument"]);
+    let send = |file: &str| world.ok(&["send", "argument", "read", "--file", file]).stdout.trim().to_owned();
+    let (first, second, third) = (send(&gone), send(&gone), send(&here));
+    std::fs::remove_file(&gone).unwrap();
+    world.ok(&["start", "argument"]);
+    world.message("argument", &third, "done");
+    for lost in [first, second] {
+        let failed = world.message("argument", &lost, "failed");
+        let reason = failed["reason"].as_str().unwrap();
+        assert!(reason.contains(&format!("file `{gone}` does not exist any more")), "{failed}");
+    }
+    assert_eq!(world.events_of("argument", "run_started").len(), 2, "for those that are done, and no others");
+    // With nothing left it is not started, and takes the next one.
+    std::fs::write(&gone, "words").unwrap();
+    world.ok(&["stop", "argument"]);
+    let last = send(&gone);
+    std::fs::remove_file(&gone).unwrap();
+    let start = world.run(&["start", "argument"]);
+    assert!(start.code == 1 && start.stderr.contains("was not started"), "{start:?}");
+    world.message("argument", &last, "failed");
+    assert_eq!(world.asked("argument", "hello"), "you said: hello\nand more\n");
+    assert_eq!(world.events_of("argument", "run_started").len(), 3);
+    world.check_history();
+}
+
+#[test]
+fn a_file_that_its_agent_removes_fails_nothing() {
+    let world = World::new();
+    world.with_agents("");
+    world.made("slow");
+    let file = world.path("mine");
+    std::fs::write(&file, "words").unwrap();
+    let words = ["send", "slow", "eat", "--file", &file.display().to_string()];
+    let id = world.ok(&words).stdout.trim().to_owned();
+    world.until("its agent has it", || (world.begun() == 1).then_some(()));
+    std::fs::remove_file(&file).unwrap();
+    world.kill_daemon();
+    world.ok(&["up"]);
+    std::fs::write(world.path("go"), "").unwrap();
+    world.message("slow", &id, "done");
+    assert_eq!(world.begun(), 1);
+}
+
+#[test]
 fn an_exit_with_an_error_is_a_failed_turn_and_the_next_message_is_told() {
     let world = World::new();
     world.with_agents("");

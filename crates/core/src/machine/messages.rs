@@ -17,6 +17,7 @@ impl Draft<'_> {
             MessageEvent::Taken { run, message } => self.message_taken(*run, *message),
             MessageEvent::TurnEnded { run, message, how } => self.turn_ended(*run, *message, *how),
             MessageEvent::Cancelled { message } => self.message_cancelled(*message),
+            MessageEvent::Undeliverable { message } => self.message_undeliverable(*message),
             MessageEvent::Retried { message } => self.message_retried(*message),
         }
     }
@@ -128,6 +129,13 @@ impl Draft<'_> {
         self.fail_message(message, MessageFailure::Cancelled);
         self.answer(Answer::Done);
         Why::Message(MessageStep::Cancelled)
+    }
+
+    fn message_undeliverable(&mut self, message: MessageId) -> Why {
+        if !self.session.inbox.waits(message) {
+            return Why::Stale;
+        }
+        Why::Message(self.fail_message(message, MessageFailure::TurnFailed))
     }
 
     fn message_retried(&mut self, message: MessageId) -> Why {

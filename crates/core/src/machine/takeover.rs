@@ -66,7 +66,7 @@ impl Draft<'_> {
             | Life::Stopped
             | Life::Failed { .. } => {}
         }
-        if !self.session.spec.interactive {
+        if !self.session.has_terminal() {
             return Some(Refusal::NoTerminal);
         }
         // A `once` run is never repeated, so there would be nothing to hand back to.

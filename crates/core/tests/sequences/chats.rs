@@ -266,6 +266,19 @@ fn a_cancelled_message_is_not_delivered_and_a_retried_one_is() {
 }
 
 #[test]
+fn a_message_that_waits_and_cannot_be_delivered_fails_and_one_that_has_its_turn_does_not() {
+    let mut driver = on_demand();
+    let first = driver.message();
+    let second = driver.message();
+    for message in [first, second, second] {
+        driver.send(Event::Message(MessageEvent::Undeliverable { message }));
+    }
+    assert_eq!((driver.session.inbox().queued(), driver.session.inbox().settled()), (0, (0, 1)));
+    assert_eq!(driver.answers(), first);
+    assert_eq!(driver.session.inbox().settled(), (1, 1));
+}
+
+#[test]
 fn need_that_goes_away_during_a_wait_ends_it_at_rest() {
     let mut driver = on_demand();
     driver.send(joined(WATCHER, ConsumerKind::Attach));

@@ -55,6 +55,19 @@ fn a_session_without_a_terminal_program_or_with_one_run_only_cannot_be_taken_ove
 }
 
 #[test]
+fn a_session_whose_terminal_program_needs_the_vendors_id_is_taken_over_once_that_is_known() {
+    let mut driver = Driver::new(Spec { interactive_when_named: true, ..Spec::new(Mode::Always) });
+    driver.ask(TAKEOVER);
+    assert_eq!(driver.answer, Some(Answer::Refused(Refusal::NoTerminal)));
+    let run = driver.run();
+    driver.of_run(run, RunEvent::VendorLearned { id: "conversation".into() });
+    driver.ask(TAKEOVER);
+    assert_eq!(driver.answer, Some(Answer::UnderWay));
+    driver.ends(End::Code(0), 1_000);
+    assert_eq!(driver.session.state(), State::Held);
+}
+
+#[test]
 fn a_takeover_waits_for_the_turn_then_runs_the_terminal_under_the_same_locks_and_hands_back() {
     let mut driver = chat();
     driver.message();

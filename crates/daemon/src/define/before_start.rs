@@ -6,13 +6,17 @@ use crate::define::id_files::Outsider;
 use crate::define::others::Others;
 use crate::define::preset::{Preset, VendorTranscript};
 use crate::define::transcript::Sought;
+use pinfold_core::MessageId;
 use std::io;
+use std::path::Path;
 
 /// Where to look before a run starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BeforeStart {
     pub(crate) transcript: Option<Sought>,
     pub(crate) others: Option<Others>,
+    /// The message that is among the words of the run, and the files that it names.
+    pub(crate) message: Option<(MessageId, Vec<String>)>,
 }
 
 /// The result of a look before a run starts.
@@ -22,13 +26,20 @@ pub(crate) struct BeforeStartFindings {
     pub(crate) transcript: Option<VendorTranscript>,
     /// The process that has the vendor session.
     pub(crate) outsider: io::Result<Option<Outsider>>,
+    /// The message that was looked at, and the first of its files that is not there.
+    pub(crate) message: Option<(MessageId, Option<String>)>,
 }
 
 impl BeforeStart {
     /// Where to look before a run of a session; `None` for most agents.
-    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<BeforeStart> {
+    pub(crate) fn of(
+        definition: &Definition,
+        preset: &Preset,
+        message: Option<(MessageId, Vec<String>)>,
+    ) -> Option<BeforeStart> {
         let (transcript, others) = (definition.transcript(preset), Others::of(definition, preset));
-        (transcript.is_some() || others.is_some()).then_some(BeforeStart { transcript, others })
+        let any = transcript.is_some() || others.is_some() || message.is_some();
+        any.then_some(BeforeStart { transcript, others, message })
     }
 
     /// Looks. Blocks.
@@ -36,6 +47,12 @@ impl BeforeStart {
         BeforeStartFindings {
             transcript: self.transcript.as_ref().map(Sought::look),
             outsider: self.others.as_ref().map_or(Ok(None), Others::look),
+            message: self.message.as_ref().map(|(message, files)| (*message, first_missing(files))),
         }
     }
+}
+
+/// The first of some files that is not there. Blocks.
+pub(crate) fn first_missing(files: &[String]) -> Option<String> {
+    files.iter().find(|file| !Path::new(file).exists()).cloned()
 }

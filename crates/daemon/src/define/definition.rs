@@ -63,6 +63,9 @@ pub(crate) struct Definition {
     /// The vendor's own terminal program, which takes the place of a headless run; empty if there is none.
     #[serde(default)]
     pub(crate) interactive: Vec<String>,
+    /// There is one, whose words need the vendor's id, and that has to be learned first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) interactive_when_named: bool,
     /// What `attach` does with it.
     #[serde(default, skip_serializing_if = "attaching::is_takeover")]
     pub(crate) attach: AttachMode,
@@ -161,6 +164,7 @@ impl Definition {
             thread: preset.map(|preset| preset.thread.clone()).unwrap_or_default(),
             pty: preset.is_some_and(|preset| preset.pty),
             interactive: Vec::new(),
+            interactive_when_named: false,
             attach: AttachMode::Takeover,
             parent: None,
             parent_id: None,
@@ -206,6 +210,7 @@ impl Definition {
         }
         // Without a vendor session there is nothing for its terminal program to continue.
         self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
+        self.interactive_when_named = preset.interactive.is_some() && self.interactive.is_empty();
         self.attach = if preset.interactive.is_some() { preset.attach } else { AttachMode::Takeover };
         Ok(())
     }
@@ -330,6 +335,7 @@ impl Definition {
             policy,
             memory_limit: self.memory,
             interactive: !self.interactive.is_empty(),
+            interactive_when_named: self.interactive_when_named,
             attach: defined.attaching(),
             budget: self.budget,
             turn_time: self.turn_time.map(|time| u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)),

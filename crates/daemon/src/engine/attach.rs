@@ -311,7 +311,7 @@ impl Engine {
 fn joins(tracked: &Tracked, read_only: bool) -> Joins {
     let spec = tracked.session.spec();
     let held = matches!(tracked.session.life(), Life::Held { .. });
-    let takes_over = spec.interactive && spec.mode != Mode::Once && !read_only;
+    let takes_over = tracked.session.has_terminal() && spec.mode != Mode::Once && !read_only;
     match spec.attach {
         _ if tracked.definition.pty => Joins::Terminal,
         _ if held => Joins::Takeover,

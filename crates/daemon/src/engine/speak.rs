@@ -133,7 +133,9 @@ impl Engine {
 
     /// Queues a message for the agent; one that is already on the tape is not said again.
     pub(super) fn prompt(&mut self, id: SessionId, run: RunNumber, row: Message, given: MessageDelivery) {
-        if row.files.is_empty() {
+        // One that is told by argument has its message already: its files were looked for before the start.
+        let told = self.sessions.get(&id).is_some_and(|tracked| tracked.definition.is_told_by_argument());
+        if row.files.is_empty() || told {
             return self.prompt_now(id, run, row, given);
         }
         let (handle, files) = (self.handle.clone(), row.files.clone());
@@ -157,8 +159,7 @@ impl Engine {
             return;
         }
         if let Some(missing) = missing {
-            let problem = format!("file `{missing}` does not exist any more");
-            return self.cannot_deliver(id, run, given.message, problem);
+            return self.cannot_deliver(id, run, given.message, file_is_gone(&missing));
         }
         self.prompt_now(id, run, row, given);
         self.speak(id);
@@ -241,4 +242,9 @@ fn attempt(taping: &HeardTape, intent: &Intent, in_turn: bool) -> Tried {
         Err(CannotSay::NotOffered) => Tried::NotOffered,
         Err(why @ (CannotSay::TooLong | CannotSay::Panicked)) => Tried::Fails(why),
     }
+}
+
+/// Why a message fails that names a file which is gone.
+pub(in crate::engine) fn file_is_gone(file: &str) -> String {
+    format!("file `{file}` does not exist any more")
 }

@@ -312,7 +312,8 @@ async fn run_again(context: &HttpContext, session: String, ask: Ask) -> Answered
         Answer::UnderWay | Answer::Done | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {}
     }
     let done = if ask == Ask::Restart { "restarted" } else { "started" };
-    reach(context, id, &mut seen, done, |seen| started_since(seen, before) || at_an_end(seen.state)).await?;
+    let over = |seen: &SessionSnapshot| at_an_end(seen.state) || called_off_since(seen, before);
+    reach(context, id, &mut seen, done, |seen| started_since(seen, before) || over(seen)).await?;
     let now = *seen.borrow();
     if started_since(&now, before) {
         return object(context, id).await;
@@ -323,6 +324,11 @@ async fn run_again(context: &HttpContext, session: String, ask: Ask) -> Answered
 
 fn started_since(seen: &SessionSnapshot, before: Runs) -> bool {
     seen.runs.seen > before.seen
+}
+
+/// A run was decided, and nobody needed it any more before it was started.
+fn called_off_since(seen: &SessionSnapshot, before: Runs) -> bool {
+    seen.state == CoreState::Idle && seen.runs.last > before.last
 }
 
 /// States from which a start does not go on by itself.

@@ -3,7 +3,7 @@
 
 use super::Then;
 use super::stops::{NotedStop, Stops};
-use crate::define::before_start::{BeforeStart, BeforeStartFindings};
+use crate::define::before_start::{BeforeStart, BeforeStartFindings, first_missing};
 use crate::define::config::{self, Config, LoadError};
 use crate::define::values::Values;
 use pinfold_core::life::HolderSeen;
@@ -40,7 +40,7 @@ pub(crate) trait Files: Send + Sync {
 
     /// The first of these files that does not exist.
     fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {
-        then(first_missing(files));
+        then(first_missing(&files));
     }
 
     /// Reads the stops that an earlier daemon left, and makes the file if there is none. Blocks, so it runs
@@ -60,10 +60,6 @@ pub(crate) fn writer(lock: &Path, resource: String) -> Option<HolderSeen> {
     let pid = pinfold_kernel::proc::fdinfo::holder(lock)?;
     let command = Some(pinfold_kernel::proc::command(pid)).filter(|command| !command.is_empty());
     Some(HolderSeen { resource, pid: Some(pid), command, session: None, since: None })
-}
-
-fn first_missing(files: Vec<String>) -> Option<String> {
-    files.into_iter().find(|file| !Path::new(file).exists())
 }
 
 /// A folder that could not be made.
@@ -120,7 +116,7 @@ impl Files for DiskFiles {
     }
 
     fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {
-        tokio::task::spawn_blocking(move || then(first_missing(files)));
+        tokio::task::spawn_blocking(move || then(first_missing(&files)));
     }
 
     /// One thread has the file as long as the daemon lives: no line is ever written by two.

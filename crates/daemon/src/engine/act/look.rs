@@ -1,6 +1,7 @@
 //! Checks before each start of some agents: the vendor's own file of the session decides which arguments to
 //! use, and a program that pinfold did not start may be using the session. Both are checked with the
-//! session's own locks held.
+//! session's own locks held. The files of a
+//! message that is among the words of the run have to be there.
 
 use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::id_files::Outsider;
@@ -10,7 +11,7 @@ use crate::engine::input::{Looked, LoopInput};
 use crate::ports::locks::{Obstacle, passing};
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{HolderSeen, Purpose, StartRefused};
-use pinfold_core::{RunEvent, RunNumber};
+use pinfold_core::{MessageId, RunEvent, RunNumber};
 use pinfold_store::SessionId;
 use tracing::info;
 
@@ -19,7 +20,7 @@ impl Engine {
     pub(super) fn sought(&self, id: SessionId) -> Option<BeforeStart> {
         let tracked = self.sessions.get(&id)?;
         let preset = self.config.preset(&tracked.definition.agent)?;
-        BeforeStart::of(&self.as_known(tracked), &preset)
+        BeforeStart::of(&self.as_known(tracked), &preset, self.files_of_prompt(tracked))
     }
 
     pub(super) fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
@@ -34,13 +35,22 @@ impl Engine {
     }
 
     pub(in crate::engine) fn looked(&mut self, id: SessionId, looked: Looked) {
-        let Looked { run, purpose, found: BeforeStartFindings { transcript, outsider }, others, beginnings } =
-            looked;
+        let Looked {
+            run,
+            purpose,
+            found: BeforeStartFindings { transcript, outsider, message },
+            others,
+            beginnings,
+        } = looked;
         let waits = self.sessions.get(&id).is_some_and(|tracked| {
             tracked.beginnings == beginnings && tracked.session.live_run() == Some(run)
         });
         if !waits {
             return;
+        }
+        if purpose == Purpose::Headless && !self.files_are_there(id, message) {
+            // For the message that is next by now; the start comes to nothing where there is none.
+            return self.spawn(id, run, purpose);
         }
         match (outsider, others) {
             (Ok(None), _) | (Ok(Some(_)), None) => self.spawn_on(id, run, purpose, transcript),
@@ -51,6 +61,18 @@ impl Engine {
                 self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
             }
         }
+    }
+
+    /// Whether the message that is next is the one that was looked at, and its files are there; fails it where they are not.
+    fn files_are_there(&mut self, id: SessionId, looked_at: Option<(MessageId, Option<String>)>) -> bool {
+        let next = self.sessions.get(&id).and_then(|tracked| self.files_of_prompt(tracked));
+        let next = next.map(|(message, _)| message);
+        if next != looked_at.as_ref().map(|(message, _)| *message) {
+            return false;
+        }
+        let Some((message, Some(missing))) = looked_at else { return true };
+        self.cannot_prompt(id, message, &missing);
+        false
     }
 
     /// A program that pinfold did not start has the vendor session: the session waits until it is gone.

@@ -4,11 +4,13 @@
 use crate::define::preset::PROMPT;
 use crate::engine::Engine;
 use crate::engine::session::Tracked;
+use crate::engine::speak::file_is_gone;
 use pinfold_agents::{MessageSender, Prompt, prompt_text};
 use pinfold_core::life::StartRefused;
-use pinfold_core::{MessageId, RunNumber};
+use pinfold_core::{Event, MessageEvent, MessageId, RunNumber};
 use pinfold_shim::Start;
-use pinfold_store::SessionId;
+use pinfold_store::{Facts, SessionId};
+use tracing::warn;
 
 impl Engine {
     /// Whether the agent of a session gets its message on the command line.
@@ -35,6 +37,22 @@ impl Engine {
         let (text, files) = (row.text, row.files);
         let prompt = Prompt { message: next, delivery: 0, attempt: 1, text, repetition, files, from };
         Some(prompt_text(&prompt))
+    }
+
+    /// The message that the next run is told, and the files that it names; nothing where it names none.
+    pub(super) fn files_of_prompt(&self, tracked: &Tracked) -> Option<(MessageId, Vec<String>)> {
+        let told = tracked.definition.is_told_by_argument();
+        let next = tracked.session.inbox().next_waiting().filter(|_| told)?;
+        let files = self.ports.journal.message(next).ok().flatten()?.files;
+        (!files.is_empty()).then_some((next, files))
+    }
+
+    /// A file of a message that waits is gone: the message fails, and no agent is started for it.
+    pub(super) fn cannot_prompt(&mut self, id: SessionId, message: MessageId, missing: &str) {
+        let reason = file_is_gone(missing);
+        warn!("{reason}");
+        let facts = Facts { reason: Some(reason), ..Facts::default() };
+        self.happened(id, &Event::Message(MessageEvent::Undeliverable { message }), &facts, None);
     }
 
     /// Notes the message that a run is started for; returns a refusal if the run needs one and there is none.

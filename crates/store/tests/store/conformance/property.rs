@@ -60,6 +60,7 @@ impl Dice {
             policy,
             memory_limit: Some(1000),
             interactive: self.one_in(2),
+            interactive_when_named: self.one_in(4),
             attach: self.pick(&[Attaching::Takeover, Attaching::Join(Welcomes::AtOnce)]),
             budget: None,
             turn_time: None,
