@@ -41,7 +41,7 @@ impl Terminal {
         if bytes.len() < WORTH_IT || !whole {
             return bytes;
         }
-        let (rest, stands) = self.to_text(bytes);
+        let (rest, stands) = self.find_text(bytes);
         if !stands {
             return rest;
         }
@@ -56,7 +56,7 @@ impl Terminal {
     }
 
     /// Follows what was printed up to a letter that shows that no sequence is open; whether there is one.
-    fn to_text<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
+    fn find_text<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let mut rest = bytes;
         for _ in 0..TRIES {
             let Some(letter) = rest.iter().position(|byte| kind(*byte) == Kind::Letter) else { break };
