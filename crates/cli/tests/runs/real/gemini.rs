@@ -55,7 +55,7 @@ fn a_stop_in_a_turn_ends_all_of_its_processes() {
 
 /// Types a line. Gemini takes an Enter that comes right after other keys for a part of what is pasted: it is pressed until
 /// something comes of it.
-fn types(tty: &mut Tty, text: &str, came: impl FnMut(&mut Tty) -> bool) {
+pub(super) fn types(tty: &mut Tty, text: &str, came: impl FnMut(&mut Tty) -> bool) {
     types_until(tty, text, text, came);
 }
 
