@@ -114,18 +114,19 @@ fn the_server_that_all_terminals_share_is_told_of_and_left_alone() {
 
 /// Types a line into a Codex terminal. Codex takes an Enter right after other keys for part of a paste, so it
 /// is pressed until it works.
-fn types(tty: &Tty, stage: &Stage, text: &str, came: impl Fn() -> bool) {
+pub(super) fn types(tty: &Tty, text: &str, came: impl Fn() -> bool) {
     tty.keys(text.as_bytes());
     tty.shows(text);
-    stage.world.until("something comes of what was typed", || {
+    let until = Instant::now() + processes::PATIENCE;
+    while !came() {
+        assert!(Instant::now() < until, "nothing comes of {text}:\n{}", tty.contents());
         tty.keys(b"\r");
         std::thread::sleep(Duration::from_millis(200));
-        came().then_some(())
-    });
+    }
 }
 
 /// Leaves a Codex terminal, as a person does.
-fn quits(tty: &mut Tty) {
+pub(super) fn quits(tty: &mut Tty) {
     tty.keys(b"/quit");
     tty.shows("/quit");
     let until = Instant::now() + processes::PATIENCE;
@@ -164,13 +165,13 @@ fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_a
     stage.world.kill_daemon();
     stage.model.let_go();
     tty.shows("reply to two");
-    types(&tty, &stage, "TURN-three", || stage.model.times("three") > 0);
+    types(&tty, "TURN-three", || stage.model.times("three") > 0);
     tty.shows("reply to three");
     stage.ok(&["up"]);
     assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to two");
     assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], guest);
     // What is typed and what is sent are turns of one conversation, each seen once.
-    types(&tty, &stage, "TURN-four", || stage.model.times("four") > 0);
+    types(&tty, "TURN-four", || stage.model.times("four") > 0);
     tty.shows("reply to four");
     assert_eq!(stage.says("TURN-five"), "reply to five");
     tty.shows("reply to five");
@@ -221,7 +222,7 @@ fn a_users_own_terminal_and_the_server_that_it_shares_are_not_disturbed_by_a_sto
     let stage = Stage::new("codex");
     let tty = Tty::start(of_user(&stage, &[]), 40, 120);
     tty.shows("Ask Codex");
-    types(&tty, &stage, "TURN-user HOLD", || stage.model.times("user") > 0);
+    types(&tty, "TURN-user HOLD", || stage.model.times("user") > 0);
     let shared = servers(&stage);
     assert!(!shared.is_empty(), "its own server, which outlives it");
     stage.new_session();
@@ -231,7 +232,7 @@ fn a_users_own_terminal_and_the_server_that_it_shares_are_not_disturbed_by_a_sto
     assert_eq!(servers(&stage), shared, "ours is gone, and only ours");
     stage.model.let_go();
     tty.shows("reply to user");
-    types(&tty, &stage, "TURN-again", || stage.model.times("again") > 0);
+    types(&tty, "TURN-again", || stage.model.times("again") > 0);
     tty.shows("reply to again");
     stage.ok(&["start", "api"]);
     assert_eq!(stage.says("TURN-two"), "reply to two");

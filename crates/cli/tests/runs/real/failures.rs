@@ -141,11 +141,15 @@ fn gemini_says_why_and_its_conversation_goes_on() {
         &stage,
         &[
             Fails { script: "HTTP=400", reason: "as the prompt says", case: "400" },
-            Fails { script: "HTTP=401", reason: "as the prompt says", case: "401" },
             Fails { script: "HTTP=404", reason: "", case: "404" },
-            Fails { script: "LIMIT=3600", reason: "quota", case: "limit without a time" },
         ],
     );
+    for (script, kind, case) in
+        [("HTTP=401", "login", "401"), ("LIMIT=3600", "limit", "limit without a time")]
+    {
+        is_held_and_goes_on(&stage, script, kind);
+        stage.shown(case);
+    }
 }
 
 #[test]

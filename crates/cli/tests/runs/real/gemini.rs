@@ -54,7 +54,7 @@ fn a_stop_in_a_turn_ends_all_of_its_processes() {
 }
 
 /// Types a line. Gemini takes an Enter right after other keys for part of a paste, so it is pressed until it works.
-fn types(tty: &mut Tty, text: &str, came: impl FnMut(&mut Tty) -> bool) {
+pub(super) fn types(tty: &mut Tty, text: &str, came: impl FnMut(&mut Tty) -> bool) {
     types_until(tty, text, text, came);
 }
 

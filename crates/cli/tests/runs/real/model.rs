@@ -129,6 +129,11 @@ impl Model {
         self.room.desk.lock().unwrap().asked.len()
     }
 
+    /// How many of them Claude Code made to suggest what a person might type next.
+    pub(crate) fn suggestions(&self) -> usize {
+        self.room.desk.lock().unwrap().asked.iter().filter(|asked| asked.is_suggestion()).count()
+    }
+
     /// Waits until there were more requests than before.
     pub(crate) fn is_asked_again(&self, before: usize) {
         let until = Instant::now() + PATIENCE;
@@ -181,7 +186,7 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
 }
 
 /// The path and the body of a request; `None` if it has no body.
-fn request(stream: &TcpStream) -> io::Result<Option<(String, Value)>> {
+pub(super) fn request(stream: &TcpStream) -> io::Result<Option<(String, Value)>> {
     let mut lines = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);
     lines.read_line(&mut first)?;
@@ -245,7 +250,12 @@ pub(super) struct Reply<'a> {
 }
 
 impl Reply<'_> {
-    fn whole(&mut self, status: u16, value: &Value) -> io::Result<()> {
+    /// One that is not of a model.
+    pub(super) fn to(stream: &TcpStream) -> Reply<'_> {
+        Reply { stream, google: false }
+    }
+
+    pub(super) fn whole(&mut self, status: u16, value: &Value) -> io::Result<()> {
         self.with_headers(status, "", value)
     }
 

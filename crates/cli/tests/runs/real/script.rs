@@ -85,7 +85,12 @@ impl Script {
     /// Whether only the prompt is new, which makes it the first request of a turn. Claude Code's own
     /// requests, which suggest what a person might type next, do not count.
     pub(crate) fn is_first(&self) -> bool {
-        self.results == 0 && !self.prompt.starts_with("[SUGGESTION MODE")
+        self.results == 0 && !self.is_suggestion()
+    }
+
+    /// Whether Claude Code asks what a person might type next.
+    pub(crate) fn is_suggestion(&self) -> bool {
+        self.prompt.starts_with("[SUGGESTION MODE")
     }
 
     /// The error to answer with.
