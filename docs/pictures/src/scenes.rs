@@ -16,7 +16,10 @@ const HIGH: u16 = 60;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A picture: the name of its file, without `.svg`, what it shows, and the words after `pinfold`.
+/// The window of the terminal UI: too narrow for the column of memory, which comes with the first reading.
+const WINDOW: (u16, u16) = (28, 80);
+
+/// A picture of a verb: the name of its file, without `.svg`, what it shows, and the words after `pinfold`.
 const PICTURES: [(&str, &str, &[&str]); 2] = [
     ("ls", "pinfold ls: sessions of many kinds, each with its state and why it is so", &["ls"]),
     ("show", "pinfold show: everything about one session on one page", &["show", "api"]),
@@ -45,6 +48,11 @@ const CHAT: &str = "#!/bin/sh
 while read -r line; do echo \"PINFOLD_DONE done: $line\"; done
 ";
 
+/// An agent that lives in a terminal. An answer and the next prompt are one write, so that both are seen or neither.
+const DESK: &str = "#!/bin/sh
+printf '\\033[1;36mdesk\\033[0m, an agent in a terminal. Ask it something.\\n\\033[1m>\\033[0m '
+while read -r line; do printf '\\033[32mdone:\\033[0m %s\\n\\033[1m>\\033[0m ' \"$line\"; done
+";
 /// An agent whose turn does not end while it is looked at.
 const PLAN: &str = "#!/bin/sh
 read -r line; tail -f /dev/null
@@ -57,10 +65,12 @@ read -r line; tail -f /dev/null
 pub fn draw(binary: &Path) -> Outcome<Vec<(String, String)>> {
     let stage = Stage::new(binary)?;
     stage.inhabit()?;
-    PICTURES
-        .iter()
-        .map(|(name, title, words)| Ok((format!("{name}.svg"), stage.picture(title, words)?)))
-        .collect()
+    let verbs = PICTURES.iter();
+    let verbs = verbs.map(|(name, title, words)| Ok((format!("{name}.svg"), stage.picture(title, words)?)));
+    let mut pictures: Vec<(String, String)> = verbs.collect::<Outcome<_>>()?;
+    pictures.push(("tui.svg".to_owned(), stage.terminal_ui()?));
+    pictures.push(("attach.svg".to_owned(), stage.attach()?));
+    Ok(pictures)
 }
 
 /// A home of its own, in which nothing of the caller's environment counts.
@@ -71,7 +81,8 @@ struct Stage {
 
 impl Stage {
     fn new(binary: &Path) -> Outcome<Stage> {
-        let root = tempfile::tempdir()?;
+        // A word with a digit in it is not compared, and the rest of this name is made up.
+        let root = tempfile::Builder::new().prefix("you-1").tempdir()?;
         for folder in ["you/src/api", "you/src/web", "you/notes"] {
             std::fs::create_dir_all(root.path().join(folder))?;
         }
@@ -139,14 +150,45 @@ impl Stage {
         self.pinfold("notes", &["wait", "worker", "--for", "backoff", "--timeout", "30s"])
     }
 
-    /// What a verb shows on a terminal, below the line that somebody typed.
+    /// What a verb shows on a terminal, below the line that was typed.
     fn picture(&self, title: &str, words: &[&str]) -> Outcome<String> {
+        let sitting = Sitting::begin(&self.typed(words), Size::new(HIGH, WIDE))?;
+        sitting.until_its_end(WITHIN)?;
+        Ok(sitting.look(|terminal| svg(terminal, title)))
+    }
+
+    /// A verb, after a line that shows its words as a shell would.
+    fn typed(&self, words: &[&str]) -> Command {
         let mut command = self.command(Path::new("/bin/sh"), "src");
         command.args(["-c", "printf '\\033[1m$ pinfold %s\\033[0m\\n' \"$*\"; exec \"$0\" \"$@\""]);
         command.arg(&self.binary).args(words);
-        let sitting = Sitting::begin(&command, Size::new(HIGH, WIDE))?;
-        sitting.until_its_end(WITHIN)?;
-        Ok(sitting.look(|terminal| svg(terminal, title)))
+        command
+    }
+
+    /// The list of the terminal UI, and what the selected session prints.
+    fn terminal_ui(&self) -> Outcome<String> {
+        let mut command = self.command(&self.binary, "src");
+        command.arg("tui");
+        let sitting = Sitting::begin(&command, Size::new(WINDOW.0, WINDOW.1))?;
+        sitting.until("drafts", WITHIN)?;
+        // The pane is whole once it has the runs of the session; the line of keys is painted last.
+        sitting.until(" runs\n", WITHIN)?;
+        sitting.until("  ? help", WITHIN)?;
+        Ok(sitting.look(|terminal| {
+            svg(terminal, "pinfold, the terminal UI: who needs you first, and what the selected one does")
+        }))
+    }
+
+    /// A terminal that is joined and typed into, before it is left.
+    fn attach(&self) -> Outcome<String> {
+        self.program("notes/desk", DESK)?;
+        self.pinfold("notes", &["new", "desk", "--pty", "--", "./desk"])?;
+        let sitting = Sitting::begin(&self.typed(&["attach", "desk"]), Size::new(HIGH, WIDE))?;
+        sitting.until("Ask it something", WITHIN)?;
+        sitting.keys(b"list what is left to do\r")?;
+        sitting.until("done: list", WITHIN)?;
+        Ok(sitting
+            .look(|terminal| svg(terminal, "pinfold attach: a session's terminal, joined and typed into")))
     }
 }
 
