@@ -104,7 +104,7 @@ async fn refused(context: &Context, id: SessionId, ask: Ask) -> Result<Option<Re
 fn reason(why: Refusal) -> &'static str {
     match why {
         Refusal::Own => "it is the session that asks",
-        Refusal::Connected => "somebody is connected",
+        Refusal::Connected => "a client is connected",
         Refusal::TurnUnderWay => "a turn is under way",
         Refusal::MessageQueued => "a message is queued",
         Refusal::ShimMute => "its shim does not answer",

@@ -79,7 +79,7 @@ impl Gate {
             return Ok(Pass::default());
         }
         let Some(asker) = parts.extensions.get::<Asker>().cloned() else {
-            return Err(ErrorBody::new(ErrorKind::NotPermitted, "who asks is not known"));
+            return Err(ErrorBody::new(ErrorKind::NotPermitted, "the caller is not known"));
         };
         let caller = asker.caller().await?;
         if caller.standing.is_person() {

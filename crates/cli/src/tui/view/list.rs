@@ -146,7 +146,7 @@ fn empty(canvas: &mut Canvas<'_>, model: &Model, area: Rect) {
             vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(Act::Close))]
         }
         (Link::Up, false, true) => {
-            vec!["nobody needs you".to_owned(), format!("{} shows all", key(Act::Needy))]
+            vec!["no session needs you".to_owned(), format!("{} shows all", key(Act::Needy))]
         }
         (Link::Up, false, false) => vec![
             "No sessions yet.".to_owned(),
