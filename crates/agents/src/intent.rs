@@ -101,13 +101,13 @@ pub enum CannotSay {
     #[error("the agent has no turn under way")]
     NoTurn,
     /// The handshake does not need this step now.
-    #[error("the handshake does not want this step")]
+    #[error("the handshake does not expect this step")]
     NotWanted,
     /// The request was answered, withdrawn, or never made.
     #[error("there is no such request")]
     NoSuchRequest,
     /// The protocol has no word for it.
-    #[error("the agent's protocol has no word for this")]
+    #[error("the agent's protocol cannot say this")]
     NotOffered,
     /// The agent's input is closed.
     #[error("the agent's input is closed")]

@@ -53,7 +53,7 @@ pub enum ClientError {
     #[error(transparent)]
     Mute(Mute),
     /// A process of another user listens; nothing was sent to it.
-    #[error("somebody else answers at {}: user {user}", socket.display())]
+    #[error("another user's process answers at {}: user {user}", socket.display())]
     Stranger {
         /// The path of the socket.
         socket: PathBuf,

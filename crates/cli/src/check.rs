@@ -26,8 +26,7 @@ pub(crate) fn check(
     global: &Global,
 ) -> Result<(), Failure> {
     if preset.is_some_and(|preset| preset.pty) {
-        let text =
-            format!("agent `{name}` has a terminal only, in which nobody can tell when a turn is over");
+        let text = format!("agent `{name}` has only a terminal, which does not show when a turn is over");
         return Err(Failure::new(Kind::Usage, text).hint(format!("pinfold new NAME --agent {name}")));
     }
     if !yes && !is_wanted(name)? {
@@ -54,7 +53,8 @@ pub(crate) fn check(
 /// Asks the user. Without a terminal, nobody can be asked.
 fn is_wanted(name: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
-        let text = format!("a turn of `{name}` is run on your own account, and nobody can be asked here");
+        let text =
+            format!("a turn of `{name}` is run on your own account, and there is no terminal to ask you on");
         return Err(Failure::new(Kind::Usage, text).hint("`--yes` runs it"));
     }
     talk(&format!("One turn of `{name}` is run on your own account: \"{QUESTION}\". Do it? [y/N]"));

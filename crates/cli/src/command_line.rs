@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::str::FromStr;
 
-/// Keeps AI agents alive while somebody needs them, and never two at once.
+/// Keeps AI agents alive while they are needed, and never two at once.
 #[derive(Debug, Parser)]
 #[command(name = "pinfold", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct CommandLine {

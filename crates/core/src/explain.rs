@@ -114,24 +114,24 @@ impl Session {
         match goal {
             Goal::Stop => "a person stopped it",
             Goal::Restart => "a person restarted it",
-            Goal::Park => "nobody needs it",
+            Goal::Park => "it is not needed",
             Goal::Drain => "it is over its memory limit",
             Goal::Takeover => "a terminal takes it over",
             Goal::Archive => "it goes to the archive",
             Goal::Down if self.live.closing => "the daemon is going down",
             Goal::Down => "it was to end with the daemon before this one",
             Goal::Watchdog => "its watchdog was silent",
-            Goal::Yield => "its vendor session is held by somebody else",
+            Goal::Yield => "its vendor session is held by another process",
         }
     }
 
     fn idle_because(&self, since: IdleSince) -> Cow<'static, str> {
         match (since, self.spec.mode) {
-            (IdleSince::Created, _) => "nobody has needed it yet".into(),
-            (IdleSince::Parked, _) => "parked, because nobody needed it for its idle time".into(),
+            (IdleSince::Created, _) => "not needed yet".into(),
+            (IdleSince::Parked, _) => "parked, because it was not needed for its idle time".into(),
             (IdleSince::NotNeeded, _) => match self.last_exit() {
-                Some(exit) => format!("its last run {exit}; nobody needs another").into(),
-                None => "its run has ended and nobody needs another".into(),
+                Some(exit) => format!("its last run {exit}; another is not needed").into(),
+                None => "its run has ended and another is not needed".into(),
             },
             (IdleSince::Restored, Mode::OnDemand) => "restored from the archive".into(),
             (IdleSince::Restored, Mode::Always | Mode::Once) => {
@@ -158,7 +158,7 @@ impl Session {
                 (format!("it ended cleanly too often in a short time{}", last()), "; ")
             }
             WaitReason::MemoryDrainLoop => ("it met its memory limit too often".into(), "; "),
-            WaitReason::Contended => (format!("somebody else holds what it needs{}", last()), "; "),
+            WaitReason::Contended => (format!("another process holds what it needs{}", last()), "; "),
             WaitReason::UsageLimit => (format!("its usage limit has to reset{}", last()), "; "),
             WaitReason::StartFailed => {
                 let text = refused.map_or("the system refused", |refused| refused.text.as_str());
@@ -229,12 +229,12 @@ impl Session {
         Some(match deadline.what {
             Upcoming::Restart => format!("next run in {wait}"),
             Upcoming::Retry => format!("next try in {wait}, or when the holder goes"),
-            Upcoming::Park => format!("parks in {wait} unless somebody needs it"),
+            Upcoming::Park => format!("parks in {wait} unless it is needed"),
             Upcoming::TakeoverDeadline => format!("a takeover waits {wait} more for the turn to end"),
             Upcoming::Watchdog => format!("its watchdog must be fed within {wait}"),
             Upcoming::Reset => format!("goes on in {wait}"),
             Upcoming::Signal => format!("it was asked to leave, and is sent the stop signal in {wait}"),
-            Upcoming::NotNeeded => format!("gives up in {wait} unless somebody needs it"),
+            Upcoming::NotNeeded => format!("gives up in {wait} unless it is needed"),
         })
     }
 }
@@ -242,9 +242,9 @@ impl Session {
 fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
     let Some(holder) = holder else {
         return match on {
-            BlockedOn::OurLock => "blocked: somebody else holds its lock".into(),
+            BlockedOn::OurLock => "blocked: another process holds its lock".into(),
             BlockedOn::VendorLock { .. } => {
-                "blocked: the vendor's own lock is held by somebody unknown".into()
+                "blocked: the vendor's own lock is held by an unknown process".into()
             }
         };
     };
@@ -252,7 +252,7 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
     match (&holder.session, holder.pid) {
         (Some(session), _) => sentence.push_str(&format!("session `{session}`")),
         (None, Some(_)) => sentence.push_str("another program"),
-        (None, None) => sentence.push_str("somebody unknown"),
+        (None, None) => sentence.push_str("an unknown process"),
     }
     let mut facts = Vec::new();
     facts.extend(holder.pid.map(|pid| format!("pid {pid}")));

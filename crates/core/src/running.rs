@@ -69,7 +69,7 @@ impl fmt::Display for Need {
             Need::Turn => "a turn is under way",
             Need::Message => "a message is queued",
             Need::OwnWork => "work of its own is under way",
-            Need::Attach => "somebody is attached",
+            Need::Attach => "a client is attached",
             Need::Person => "a person started it",
         })
     }

@@ -257,14 +257,14 @@ impl fmt::Display for Why {
             }
             Why::Waiting { reason, exit, crashes, wait } => waiting(f, *reason, *exit, *crashes, *wait),
             Why::Blocked { exit } => {
-                write!(f, "it {exit}: somebody else holds what it needs, again and again")
+                write!(f, "it {exit}: another process holds what it needs, again and again")
             }
             Why::Failed { verdict, exit } => {
                 write!(f, "it {exit} ({}); trying again would not help", verdict.word())
             }
             Why::RanOnce { verdict } => write!(f, "its one run has ended ({})", verdict.word()),
             Why::EndedUnneeded { verdict, exit } => {
-                write!(f, "{}; nobody needs another run", judged(*exit, *verdict))
+                write!(f, "{}; another run is not needed", judged(*exit, *verdict))
             }
             Why::Unlocked { exit } => write!(f, "a person ended it with `unlock`: it {exit}"),
             Why::OverMemoryLimit { bytes, limit } => {
@@ -282,18 +282,18 @@ impl fmt::Display for Why {
             Why::Stale => f.write_str("this is about something that is over"),
             Why::NothingDue => f.write_str("nothing is due yet"),
             Why::Noted => f.write_str("noted"),
-            Why::NotNeeded => f.write_str("nobody needs it any more"),
-            Why::Parking => f.write_str("nobody has needed it for its idle time"),
+            Why::NotNeeded => f.write_str("it is not needed any more"),
+            Why::Parking => f.write_str("it was not needed for its idle time"),
             Why::AskedToLeave => f.write_str("it was asked to leave, and is sent the stop signal"),
             Why::WaitOver => f.write_str("its wait is over"),
-            Why::HolderGone => f.write_str("whoever held what it needs has gone"),
+            Why::HolderGone => f.write_str("the holder of what it needs has gone"),
             Why::LocksTaken => f.write_str("it has its locks"),
-            Why::LockBusy => f.write_str("somebody else holds its lock"),
+            Why::LockBusy => f.write_str("another process holds its lock"),
             Why::Started => f.write_str("its program was started"),
             Why::ShimGone => f.write_str("its shim had left; the locks are taken again"),
             Why::WatchdogSilent => f.write_str("its watchdog was silent for too long"),
             Why::VendorSessionLearned => f.write_str("the agent said which conversation it is in"),
-            Why::VendorSessionBusy => f.write_str("its vendor session is held by somebody else"),
+            Why::VendorSessionBusy => f.write_str("its vendor session is held by another process"),
             Why::Refused => f.write_str("that cannot be done in its state"),
             Why::GoingDown => f.write_str("the daemon is going down"),
         }
@@ -320,7 +320,7 @@ fn waiting(
             write!(f, "it ended cleanly too often in a short time; next run in {wait}")
         }
         WaitReason::MemoryDrainLoop => write!(f, "it met its memory limit too often; next run in {wait}"),
-        WaitReason::Contended => write!(f, "somebody else holds what it needs; next try in {wait}"),
+        WaitReason::Contended => write!(f, "another process holds what it needs; next try in {wait}"),
         WaitReason::StartFailed => write!(f, "it could not be started; next try in {wait}"),
         WaitReason::UsageLimit => write!(f, "it met a usage limit; next run in {wait}"),
     }
@@ -377,7 +377,7 @@ impl TakeoverStep {
             TakeoverStep::Waits => "a terminal waits for the turn under way",
             TakeoverStep::Joins => "a terminal joins what is there",
             TakeoverStep::TimedOut => "the turn under way did not end in time for the takeover",
-            TakeoverStep::CallerGone => "whoever asked for the takeover has gone",
+            TakeoverStep::CallerGone => "the client that asked for the takeover has gone",
             TakeoverStep::Failed => "the interactive run could not be started",
             TakeoverStep::Ended => "the interactive run has ended and hands back",
         }
@@ -487,6 +487,6 @@ mod tests {
             Why::Waiting { reason, exit, crashes: 3, wait: Duration::from_secs(2) }.to_string()
         };
         assert_eq!(why(WaitReason::Crash), "it exited with 1 (crash, 3 in this streak); next run in 2 s");
-        assert_eq!(why(WaitReason::Contended), "somebody else holds what it needs; next try in 2 s");
+        assert_eq!(why(WaitReason::Contended), "another process holds what it needs; next try in 2 s");
     }
 }

@@ -64,16 +64,16 @@ impl Told {
 #[test]
 fn rest_says_what_would_wake_it() {
     let mut chat = Told::new(Mode::OnDemand);
-    assert_eq!(chat.why(), "idle: nobody has needed it yet");
+    assert_eq!(chat.why(), "idle: not needed yet");
     chat.sends(1).runs();
     let run = chat.session.live_run().expect("a run");
     let how = pinfold_core::event::TurnEnd::Answered;
     chat.hear(Event::Message(MessageEvent::TurnEnded { run, message: MessageId(1), how }));
-    assert_eq!(chat.pass(60).why(), "running for 1 min; parks in 4 min unless somebody needs it");
+    assert_eq!(chat.pass(60).why(), "running for 1 min; parks in 4 min unless it is needed");
     chat.pass(240).hear(Event::Ticked);
-    assert_eq!(chat.why(), "stopping: nobody needs it");
+    assert_eq!(chat.why(), "stopping: it is not needed");
     chat.exits(0);
-    assert_eq!(chat.why(), "idle: parked, because nobody needed it for its idle time");
+    assert_eq!(chat.why(), "idle: parked, because it was not needed for its idle time");
     chat.hear(Event::Asked(Ask::Stop { grace: None }));
     assert_eq!(chat.why(), "stopped by a person; `start` runs it again");
     chat.sends(2);
@@ -108,7 +108,7 @@ fn one_consumer_is_said_as_one_and_only_where_something_runs() {
     let mut chat = Told::new(Mode::OnDemand);
     let watch = Event::ConsumerJoined { consumer: ConsumerId(1), kind: ConsumerKind::Watch };
     chat.hear(watch);
-    assert_eq!(chat.why(), "idle: nobody has needed it yet");
+    assert_eq!(chat.why(), "idle: not needed yet");
     chat.hear(Event::Asked(Ask::Start)).runs();
     assert_eq!(chat.pass(3).why(), "running for 3 s; a consumer is connected");
     chat.hear(Event::Asked(Ask::Stop { grace: None }));
@@ -131,7 +131,7 @@ fn waits_say_what_for_and_how_long() {
     agent.pass(1).hear(Event::Ticked).of_run(RunEvent::Started(Process { pid: 9, fence: 3 })).exits(75);
     assert_eq!(
         agent.why(),
-        "waiting: somebody else holds what it needs (last: exited with 75 after 500 ms: `RuntimeError: boom`); next run in 10 s"
+        "waiting: another process holds what it needs (last: exited with 75 after 500 ms: `RuntimeError: boom`); next run in 10 s"
     );
 }
 
@@ -148,8 +148,8 @@ fn a_blocked_session_names_whoever_is_known() {
     };
     let ago = Some(Wall(1_700_000_000_000 - 180_000));
     let rows = [
-        (None, "blocked: somebody else holds its lock"),
-        (holder(None, None, None, None), "blocked: `/src/api` is held by somebody unknown"),
+        (None, "blocked: another process holds its lock"),
+        (holder(None, None, None, None), "blocked: `/src/api` is held by an unknown process"),
         (holder(Some(4711), None, None, None), "blocked: `/src/api` is held by another program (pid 4711)"),
         (
             holder(Some(4711), Some("claude"), None, ago),

@@ -129,7 +129,7 @@ fn keep(shared: &Indexing, reader: &Reader) {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
-                warn!("the index of full text is not up to date: {}", crate::error_chain::chain(&error));
+                warn!("the full-text index is not up to date: {}", crate::error_chain::chain(&error));
                 follower = None;
                 shared.lock().distrusted |= matches!(error, IndexError::Unusable(_));
             }
@@ -149,7 +149,7 @@ fn look(
     let is_another = kept.as_ref().is_some_and(|follower| !follower.is_in_place());
     if std::mem::take(&mut shared.lock().distrusted) || is_another {
         *kept = None;
-        warn!("the index of full text is damaged, or is gone: it is made anew");
+        warn!("the full-text index is damaged or gone, and is being rebuilt");
         *kept = Some(Follower::anew(path, &**reader)?);
     }
     let follower = match kept {

@@ -267,7 +267,7 @@ impl Metrics {
             metric(
                 "pinfold_lock_busy_total",
                 MetricKind::Counter,
-                "Locks that were refused because somebody else has them, since the daemon started.",
+                "Locks that were refused because another process has them, since the daemon started.",
                 busy.collect(),
             ),
         ]

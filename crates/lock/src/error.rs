@@ -200,7 +200,7 @@ mod tests {
             ),
             (
                 Some(LockSeen { since_ms: None, session: None, holder: nobody, ..seen() }),
-                "`key:k` is held by somebody who left no name",
+                "`key:k` is held by a process that left no name",
             ),
             (
                 Some(LockSeen { resource: "/a/b".into(), since_ms: None, ..seen() }),

@@ -22,7 +22,7 @@ pub enum IdentifyError {
         pid: u32,
     },
     /// `/proc` is missing, shows another pid namespace, or may not be read.
-    #[error("/proc does not tell who process {pid} is")]
+    #[error("/proc does not say which process {pid} is")]
     NotReadable {
         /// The pid asked for.
         pid: u32,

@@ -54,7 +54,7 @@ impl LockSeen {
     pub fn holder_text(&self) -> String {
         let who = match self.holder.identity {
             Some(identity) => format!("pid {}", identity.pid),
-            None => "somebody who left no name".to_owned(),
+            None => "a process that left no name".to_owned(),
         };
         let mut facts = Vec::new();
         if !self.holder.command.is_empty() {

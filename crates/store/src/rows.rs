@@ -98,7 +98,7 @@ impl MessageState {
 
 /// A word that is not a state of a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no state of a message")]
+#[error("`{found}` is not a state of a message")]
 pub struct UnknownMessageState {
     found: String,
 }

@@ -34,7 +34,7 @@ pub enum NotFilled {
     #[error("its command needs a vendor session, and none is known yet; `--vendor-session ID` names one")]
     NoVendorSession,
     /// They need a message, and the run is not for one.
-    #[error("its command needs a message, and this run is for none")]
+    #[error("its command needs a message, and this run has none")]
     NoPrompt,
     /// The preset has no command.
     #[error("its preset has no command")]

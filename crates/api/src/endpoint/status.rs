@@ -14,7 +14,7 @@ pub struct ErrorStatus {
 /// Every error status that an address may answer with. Something that is not a request to an address at all
 /// gets others: 405, 414 and 431.
 pub const STATUSES: &[ErrorStatus] = &[
-    status(400, "Unreadable", "what was sent is no JSON, is cut short, or asks what cannot be asked"),
+    status(400, "Unreadable", "the request is not JSON, is cut short, or asks for what does not exist"),
     status(403, "NotPermitted", "who asks may not: `not_permitted`"),
     status(404, "NotFound", "no such session, message or run: `not_found`"),
     status(408, "Timeout", "the time is up, or the body did not come in time: `timeout`"),

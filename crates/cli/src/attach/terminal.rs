@@ -65,7 +65,7 @@ pub(super) fn show(
         if error.kind() != std::io::ErrorKind::PermissionDenied {
             return lost(&error);
         }
-        let message = format!("somebody else answers at {}", place.socket.display());
+        let message = format!("another user's process answers at {}", place.socket.display());
         Failure::new(Kind::NotPermitted, message).hint("nothing was said to it")
     })?;
     let mut shown = Showing {

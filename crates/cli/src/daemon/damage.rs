@@ -11,12 +11,12 @@ pub(crate) fn hint(error: &StartError) -> String {
         return "nothing was changed; use the pinfold that wrote it, or a newer one".to_owned();
     }
     if let StartError::Missing { folder, .. } = error {
-        return format!("{backup}; to begin anew move {} aside", folder.display());
+        return format!("{backup}; to start over, move {} aside", folder.display());
     }
     let StartError::Store(OpenError::Damaged { path, problem }) = error else {
-        return format!("nothing was changed; {backup}; to begin anew move the home aside");
+        return format!("nothing was changed; {backup}; to start over, move the home aside");
     };
-    let anew = format!("to begin anew move `{}` aside", path.parent().unwrap_or(path).display());
+    let anew = format!("to start over, move `{}` aside", path.parent().unwrap_or(path).display());
     let witness = path.with_file_name("witness");
     let witness = witness.display();
     match problem {

@@ -52,7 +52,7 @@ pub(crate) fn shim_program() -> std::io::Result<(PathBuf, Vec<OsString>)> {
 
 pub(crate) fn start_failure(error: &StartError) -> Failure {
     match error {
-        StartError::Running => Failure::from_error(Kind::Busy, error).hint("`pinfold status` tells about it"),
+        StartError::Running => Failure::from_error(Kind::Busy, error).hint("`pinfold status` shows it"),
         StartError::Store(
             pinfold_store::OpenError::Damaged { .. } | pinfold_store::OpenError::TooNew { .. },
         )

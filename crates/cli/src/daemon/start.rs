@@ -63,7 +63,13 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     command.envs(home::named()?);
     let log = open_log(home).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let mut child = command.spawn().map_err(|error| {
+        Failure::new(
+            Kind::Failed,
+            format!("the daemon, {}, could not be started: {error}", program.display()),
+        )
+        .hint("it needs /dev/null and /proc; in a chroot they may be missing")
+    })?;
     let mut said = String::new();
     if let Some(stdout) = child.stdout.take() {
         _ = BufReader::new(stdout).read_line(&mut said);

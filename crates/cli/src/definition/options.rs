@@ -56,7 +56,7 @@ pub(crate) struct DefinitionOptions {
     /// A variable to take from here, or to set; may be given several times. K=V can be seen in the list of processes
     #[arg(long, value_name = "K[=V]")]
     env: Vec<String>,
-    /// A file of variables, K=V a line, without any quoting; may be given several times
+    /// A file of variables, one K=V per line, without any quoting; may be given several times
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     env_file: Vec<PathBuf>,
     /// Do not lock the directory

@@ -80,7 +80,7 @@ fn the_daemon_is_killed(stage: &mut DemoStage) -> Played {
     let daemon = pid(&stage.json(&["status"])?)?;
     stage.kill(daemon, "the daemon")?;
     stage.must(before.iter().all(|pid| processes::lives(*pid)), || "an agent died with the daemon".into())?;
-    stage.fact(&format!("nobody supervises now, and the agents {} and {} go on", before[0], before[1]));
+    stage.fact(&format!("no daemon runs now, and the agents {} and {} go on", before[0], before[1]));
     stage.shell("pinfold up");
     let begun = Instant::now();
     let status = stage.json(&["up"])?;
@@ -126,7 +126,7 @@ fn a_refused_double(stage: &mut DemoStage) -> Played {
 }
 
 fn a_chat(stage: &mut DemoStage) -> Played {
-    stage.step("A chat agent runs only while somebody needs it");
+    stage.step("A chat agent runs only while it is needed");
     let chat = stage.new_session("chat", &["--mode", "on-demand", "--turns", "done"], CHAT)?;
     stage
         .must(chat["state"] == State::Idle.word() && chat["pid"].is_null(), || format!("not idle: {chat}"))?;

@@ -145,7 +145,7 @@ const EXAMPLES: [(&str, [Example; 2]); 47] = [
     (
         "unlock",
         [
-            ("pinfold unlock key:deploy --kill", "end whoever holds it"),
+            ("pinfold unlock key:deploy --kill", "end its holder"),
             ("pinfold unlock session:web --kill", "end a session's run without the daemon"),
         ],
     ),
@@ -161,7 +161,7 @@ const EXAMPLES: [(&str, [Example; 2]); 47] = [
         "purge",
         [
             ("pinfold purge --dry-run", "what would be archived"),
-            ("pinfold purge --mode all", "archive all that nobody uses"),
+            ("pinfold purge --mode all", "archive all that are not in use"),
         ],
     ),
     ("rename", [("pinfold rename chat talk", "another name"), ("pinfold rename talk chat", "and back")]),

@@ -174,7 +174,7 @@ impl From<AcquireError> for Failure {
                             quoted(held)
                         )
                     }
-                    BusyBecause::Awaited => "`--wait 10s` waits behind it".to_owned(),
+                    BusyBecause::Awaited => "`--wait 10s` waits for it".to_owned(),
                 })
             }
             AcquireError::AlreadyYours { .. } => Self::from_error(Kind::Busy, &error)

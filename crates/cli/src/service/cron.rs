@@ -43,7 +43,7 @@ fn table() -> String {
 fn put(table: &str, service: &Service) -> Result<(), Failure> {
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(Kind::Failed, format!("`crontab` cannot be used: {why}"))
-            .hint(format!("whatever runs when this machine starts may run: {}", line(service).trim_end()))
+            .hint(format!("have this run when the machine starts: {}", line(service).trim_end()))
     };
     let mut crontab =
         Command::new("crontab").arg("-").stdin(Stdio::piped()).spawn().map_err(|error| failed(&error))?;

@@ -16,7 +16,7 @@ pub(crate) const NOW: u64 = 1_794_916_800_000;
 pub(crate) fn session(number: u32, name: &str, changes: Value) -> Value {
     let mut object = json!({
         "id": format!("01TEST{number:020}"), "name": name, "agent": "claude", "dir": format!("/home/u/src/{name}"),
-        "mode": "on-demand", "state": "idle", "why": "idle: nobody has needed it yet", "next": null,
+        "mode": "on-demand", "state": "idle", "why": "idle: not needed yet", "next": null,
         "activity": "unknown", "activity_from": null, "ready": false, "status": null, "pid": null, "shim_pid": null,
         "run": null, "fence": null, "started_at": null, "restarts": 0, "crashes": 0,
         "inbox": {"queued": 0, "in_flight": 0, "done": 0, "failed": 0}, "consumers": 0, "last_consumer_at": null,

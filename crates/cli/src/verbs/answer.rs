@@ -16,10 +16,10 @@ pub(crate) struct Answer {
     answer: Permission,
     /// Which request [default: the oldest]
     id: Option<String>,
-    /// Say this to the agent with it
+    /// Say this to the agent, too
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// The same for all requests that are alike, where the agent offers that
+    /// Answer all similar requests the same way, where the agent offers that
     #[arg(long)]
     always: bool,
 }

@@ -18,7 +18,7 @@ pub(crate) struct Attach {
     /// Only look on
     #[arg(long, conflicts_with_all = ["now", "share"])]
     read_only: bool,
-    /// Type beside whoever types
+    /// Type as well as the client that has the keyboard
     #[arg(long)]
     share: bool,
 }

@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Which sessions.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Export {
-    /// Sessions; all that are not archived where none is named
+    /// One or more session names [default: all that are not archived]
     sessions: Vec<String>,
 }
 

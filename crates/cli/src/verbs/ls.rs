@@ -226,7 +226,7 @@ mod tests {
                 "waiting: exited with 1 after 1.8 s: `RuntimeError: boom`; crashed 6 times in a row, next run in 15 s",
                 "/home/u/src/crasher",
             ),
-            row("会議-notes", State::Idle, "idle: nobody has needed it yet", "/srv/会議"),
+            row("会議-notes", State::Idle, "idle: not needed yet", "/srv/会議"),
         ]
     }
 

@@ -131,9 +131,9 @@ pub(crate) enum Verb {
     Purge(purge::Purge),
     /// Delete sessions for good
     ///
-    /// Takes archived sessions, and with `--yes` also those that are stopped, failed or idle. One that lives is not touched.
+    /// Takes archived sessions, and with `--yes` also those that are stopped, failed or idle. A session that runs is not touched.
     Rm(rm::Rm),
-    /// Make sessions what a file says; shows what differs, and changes nothing twice
+    /// Make sessions match a file; shows what differs, and changes nothing twice
     ///
     /// What the file does not say of a session stays as it is. A running session follows with its next run.
     Apply(apply::Apply),
@@ -144,11 +144,11 @@ pub(crate) enum Verb {
     /// Also done by itself when the file has changed and a session is made or changed. A file with something wrong in it
     /// leaves the old configuration in force (78).
     Reload(reload::Reload),
-    /// Start the daemon with the machine, or no more
+    /// Start the daemon when the machine starts, or stop doing so
     Service(service::Service),
     /// Give a session another name
     ///
-    /// Its lock is known by its name: nothing of it may run meanwhile (75).
+    /// Its lock is known by its name, so it must not be running (75).
     Rename(rename::Rename),
     /// Wait until a session is in a state
     Wait(wait::Wait),
@@ -168,7 +168,7 @@ pub(crate) enum Verb {
     Lock(lock::Lock),
     /// List accounts: their limits, how much is used, when each resets, and who is held
     ///
-    /// An account is the credential that sessions use, never shown by its value. `--resume` lets one go on that is held:
+    /// An account is the credential that sessions use, never shown by its value. `--resume` lets a held one go on:
     /// a session tries, and the others follow when that goes well.
     Accounts(accounts::Accounts),
     /// List the known agents, where each was found, and its version
@@ -183,7 +183,7 @@ pub(crate) enum Verb {
     Who(who::Who),
     /// End the holder of a lock, with its whole tree
     ///
-    /// Never frees the lock of a living process otherwise. What was ended is written to the audit.
+    /// There is no other way to free the lock of a living process. What was ended is written to the audit log.
     Unlock(unlock::Unlock),
     /// Print completions for bash, zsh or fish
     ///
@@ -194,7 +194,7 @@ pub(crate) enum Verb {
     Complete(completions::Complete),
     /// Print man pages
     Man(man::Man),
-    /// Show what can be done, or more about one verb
+    /// List all verbs, or explain one
     Help(help::Help),
     /// Print the version
     Version(version::Version),

@@ -45,5 +45,10 @@ impl DaemonVerb for Rm {
 fn words_of(removed: &Removed) -> String {
     let Removed { name, messages, runs, bytes, .. } = removed;
     let size = words::size(*bytes);
-    format!("{name} is deleted: its record, {messages} messages, {runs} runs, {size} of files")
+    let (messages, runs) = (counted(*messages, "message"), counted(*runs, "run"));
+    format!("{name} is deleted: its record, {messages}, {runs}, {size} of files")
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -86,7 +86,7 @@ fn patience(send: &Send) -> Result<Option<Duration>, Failure> {
     let Some(given) = &send.wait else { return Ok(None) };
     let Some(text) = given else { return Ok(Some(Duration::MAX)) };
     let time = units::duration(text).map_err(|error| {
-        let hint = "pinfold send SESSION TEXT --wait 30s: what stands behind --wait is a time";
+        let hint = "pinfold send SESSION TEXT --wait 30s: the word after --wait is a duration";
         Failure::new(Kind::Usage, error.to_string()).hint(hint)
     });
     time.map(Some)

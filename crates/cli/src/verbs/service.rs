@@ -20,7 +20,7 @@ pub(crate) struct Service {
 enum What {
     /// Start the daemon with the machine: by systemd, by launchd (untested), or by cron where there is neither
     Install(Install),
-    /// Take that back; a daemon that runs goes on
+    /// Undo that; a running daemon goes on
     Uninstall(Uninstall),
 }
 
@@ -32,14 +32,14 @@ struct Install {
     /// Let it run without a login, as after a boot: runs `loginctl enable-linger`
     #[arg(long)]
     linger: bool,
-    /// Not the one of this machine
+    /// Use this one, whatever this machine has
     #[arg(long, value_enum, value_name = "M")]
     manager: Option<Manager>,
 }
 
 #[derive(Debug, Clone, Args)]
 struct Uninstall {
-    /// Not the one of this machine
+    /// Use this one, whatever this machine has
     #[arg(long, value_enum, value_name = "M")]
     manager: Option<Manager>,
 }

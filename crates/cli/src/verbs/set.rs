@@ -24,7 +24,7 @@ impl DaemonVerb for Set {
         let request = NewSession { caller_dir: None, caller_env: None, caller_umask: None, ..request };
         let changed = changed(&request);
         if changed.is_empty() {
-            let text = format!("nothing is said that should change in `{}`", self.session);
+            let text = format!("no change is given for `{}`", self.session);
             return Err(
                 Failure::new(Kind::Usage, text).hint("`pinfold help set` lists what can: --memory 2G")
             );

@@ -45,7 +45,7 @@ impl StandaloneVerb for Unlock {
         let folder = home::folder_for(&resource, global)?;
         let Some((holders, record, written)) = look(&folder, &resource, global)? else {
             let nothing = json!({ "resource": resource.to_string(), "ended": [], "now": null });
-            tell(global, &format!("nobody holds `{resource}`"), &nothing);
+            tell(global, &format!("`{resource}` is not held"), &nothing);
             return Ok(());
         };
         let ended = holders.end();
@@ -81,7 +81,7 @@ fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<
             let message =
                 format!("`{}` is held by {}", holders.lock().resource, holders.lock().holder_text());
             return Err(Failure::new(Kind::NotPermitted, format!("{message}, inside which this was called"))
-                .hint("nobody was ended; call it from outside"));
+                .hint("nothing was ended; call it from outside"));
         }
         let why = "a person ends its holder with `pinfold unlock --kill`";
         let record = record(holders.lock(), &holders.processes(), why);

@@ -12,7 +12,7 @@ use serde_json::json;
 /// By what, and from when on.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Usage {
-    /// What sums are told apart by
+    /// Make one sum for each of these
     #[arg(long, value_name = "WHAT", default_value = "session", value_parser = ["session", "account", "model", "day"])]
     by: String,
     /// Only what was used since then: a duration or a time

@@ -107,7 +107,7 @@ fn purge_leaves_those_alone_that_somebody_uses() {
     let watcher = world.follow(&["logs", "watched", "-f"]);
     world.until("somebody watches", || (world.show("watched")["consumers"] == 1).then_some(()));
     let wanted = json!({ "archived": ["free"], "skipped": [
-        { "name": "watched", "why": "somebody is connected" },
+        { "name": "watched", "why": "a client is connected" },
         { "name": "queued", "why": "a message is queued" },
         { "name": "busy", "why": "a turn is under way" },
     ] });

@@ -126,8 +126,7 @@ fn ls_shows_what_was_asked_for_a_line_each() {
     assert_eq!((&cells[..3], cells[4]), (&["a", "running", "-"][..], dir.as_str()), "{found:?}");
     let rest = format!("{pid} always 0 sh -c exec sleep 100000");
     assert!(squeezed(&found[0]).ends_with(&rest), "{found:?}");
-    let idle =
-        format!("b idle - - {dir} - - on-demand 0 printf a command of many letters nobody has needed it yet");
+    let idle = format!("b idle - - {dir} - - on-demand 0 printf a command of many letters not needed yet");
     assert_eq!(rows(&["--state", "idle"]).iter().map(|row| squeezed(row)).collect::<Vec<_>>(), [idle]);
     assert_eq!(rows(&["--state", "idle", "--state", "archived"]).len(), 2);
     assert_eq!(rows(&["--tag", "x y", "--tag", "z"]).len(), 0);
@@ -160,7 +159,7 @@ fn why_is_a_sentence_about_what_is_and_what_comes() {
     let world = World::new();
     let why = |name: &str| world.ok(&["why", name]).stdout.trim().to_owned();
     world.json(&["new", "idle", "--mode", "on-demand", "--", "true"]);
-    assert_eq!(why("idle"), "idle is idle: nobody has needed it yet.");
+    assert_eq!(why("idle"), "idle is idle: not needed yet.");
     world.json(&["new", "run", "--", "sleep", "100000"]);
     assert!(why("run").starts_with("run is running for "), "{}", why("run"));
     world.json(&["new", "crash", "--", "sh", "-c", "exit 3"]);

@@ -61,7 +61,7 @@ const MISTAKES: [Mistake; 26] = [
     mistake(&["stop", "all"], 1, &["there is no session `all`", "$(pinfold ls -q)"]),
     mistake(&["stop"], 2, &["which one?", "pinfold ls"]),
     mistake(&["send", "api"], 2, &["pinfold send api 'TEXT'"]),
-    mistake(&["set", "api"], 2, &["nothing is said that should change in `api`", "pinfold help set"]),
+    mistake(&["set", "api"], 2, &["no change is given for `api`", "pinfold help set"]),
     mistake(&["rm", "api"], 2, &["for good", "`--yes` does it"]),
     mistake(
         &["new", "x", "--env", "NO_SUCH_KEY", "--", "cat"],

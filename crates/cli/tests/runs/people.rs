@@ -311,7 +311,7 @@ fn a_list_that_is_watched_changes_with_the_sessions() {
     let world = World::new();
     world.ok(&["new", "a", "--mode", "on-demand", "--", "cat"]);
     let tty = Tty::start(world.command(&["ls", "-w"]), 24, 80);
-    tty.shows("nobody has needed it yet");
+    tty.shows("not needed yet");
     world.ok(&["new", "later", "--mode", "on-demand", "--", "cat"]);
     tty.shows("later");
     world.ok(&["archive", "a"]);

@@ -105,7 +105,7 @@ fn a_message_whose_file_is_gone_fails_before_an_agent_is_started_for_it() {
     world.with_agents("");
     world.made("argument");
     let (here, gone) = (world.path("here"), world.path("gone"));
-    [&here, &gone].«OURS iter || into_iter THEIRS»().for_each(|file| std::fs::write(file, "words").unwrap());
+    [&here, &gone].into_iter().for_each(|file| std::fs::write(file, "words").unwrap());
     let (here, gone) = (here.display().to_string(), gone.display().to_string());
     assert_eq!(
         world.ok(&["send", "argument", "read", "--file", &here, "--wait", "60s"]).stdout,

@@ -12,7 +12,7 @@ fn the_pictures_that_are_kept_show_what_is_shown_today() {
         let differs = differs(&known, picture);
         assert_eq!(
             differs, None,
-            "docs/pictures/{name} is not what is shown today: docs/pictures/make draws it anew"
+            "docs/pictures/{name} is not what is shown today: docs/pictures/make draws it again"
         );
     }
     let files =

@@ -82,7 +82,7 @@ impl Engine {
                 (tracked.awaited, tracked.yields_to) = (Some(Obstacle::Lock(resource)), holder.clone());
                 warn!(
                     session = tracked.name,
-                    vendor, "the conversation that it is in is held by somebody else"
+                    vendor, "the conversation that it is in is held by another process"
                 );
                 return self.of_run(id, run, RunEvent::VendorBusy { holder });
             }

@@ -61,7 +61,7 @@ impl Engine {
                 self.told_of_limit(id, &limit);
             }
             Observation::LoginNeeded { text } => {
-                warn!(%id, run = run.0, "somebody has to log in: {text}");
+                warn!(%id, run = run.0, "a person has to log in: {text}");
                 self.refused(id, &TurnFailure { kind: FailureKind::Login, text });
             }
             Observation::Note(note) => noted(id, run, &note),

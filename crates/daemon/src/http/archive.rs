@@ -115,7 +115,7 @@ async fn refused(context: &HttpContext, id: SessionId, ask: Ask) -> Result<Optio
 fn reason(why: Refusal) -> &'static str {
     match why {
         Refusal::Own => "it is the session that asks",
-        Refusal::Connected => "somebody is connected",
+        Refusal::Connected => "a client is connected",
         Refusal::TurnUnderWay => "a turn is under way",
         Refusal::MessageQueued => "a message is queued",
         Refusal::ShimMute => "its shim does not answer",

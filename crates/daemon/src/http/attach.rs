@@ -296,7 +296,7 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
     let who = match (holder.pid, &holder.command) {
         (Some(pid), Some(command)) => format!("pid {pid} ({command})"),
         (Some(pid), None) => format!("pid {pid}"),
-        (None, _) => "somebody else".into(),
+        (None, _) => "another process".into(),
     };
     let of = holder.session.as_ref().filter(|own| *own != name).map(|own| format!(" of session `{own}`"));
     let message =

@@ -81,7 +81,7 @@ impl RouteGate {
             return Ok(Pass::default());
         }
         let Some(asker) = parts.extensions.get::<Asker>().cloned() else {
-            return Err(ErrorBody::new(ErrorKind::NotPermitted, "who asks is not known"));
+            return Err(ErrorBody::new(ErrorKind::NotPermitted, "the caller is not known"));
         };
         let caller = asker.caller().await?;
         if caller.standing.is_person() {

@@ -59,11 +59,11 @@ impl Holds {
             state.clients.iter().filter(|(one, _)| is_run(one)).map(|(_, count)| count).sum();
         let count = state.clients.get(&client).copied().unwrap_or(0);
         let message = if count >= MOST_OF_A_CLIENT {
-            format!("this client has {count} holds already, and may have no more")
+            format!("this client has {count} holds already, which is the limit")
         } else if is_run(&client) && of_runs >= MOST_OF_RUNS {
-            format!("sessions have {of_runs} holds already, and may have no more")
+            format!("sessions have {of_runs} holds already, which is the limit")
         } else if total >= MOST {
-            format!("there are {total} holds already, and may be no more")
+            format!("there are {total} holds already, which is the limit")
         } else {
             state.clients.insert(client, count + 1);
             return Ok(HoldPlace { holds: self.clone(), client });

@@ -54,7 +54,7 @@ const MOST_FILES: usize = 100;
 /// everywhere.
 async fn there(files: Vec<String>) -> Result<Vec<String>, ApiError> {
     if files.len() > MOST_FILES {
-        return Err(usage(format!("a message has {MOST_FILES} files at the most, not {}", files.len())));
+        return Err(usage(format!("a message has {MOST_FILES} files at most, not {}", files.len())));
     }
     if let Some(odd) = files.iter().find(|file| !file.starts_with('/') || file.contains(char::is_control)) {
         return Err(usage(format!("`{}` is not an absolute path", quoted(odd))));
@@ -132,7 +132,7 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
             Some(format!("`{session}` is stopped: it waits until `pinfold start {}`", quoted(session)))
         }
         Wakes::NotWhileBlocked => Some(format!(
-            "`{session}` is blocked by somebody else: `pinfold why {}` says by whom",
+            "`{session}` is blocked by another process: `pinfold why {}` says which",
             quoted(session)
         )),
         Wakes::NotWhileHeld => Some(
@@ -303,7 +303,7 @@ pub(crate) async fn answer(
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
     if !["allow", "deny"].contains(&permission.answer.as_str()) {
-        return Err(usage(format!("`{}` is no answer: allow or deny", permission.answer)));
+        return Err(usage(format!("`{}` is not an answer: allow or deny", permission.answer)));
     }
     let verdict = if permission.answer == "allow" { Permit::Allow } else { Permit::Deny };
     if let Some(answered) = lets_go_on(&context, id, permission.id.as_deref(), verdict).await? {

@@ -30,7 +30,7 @@ fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
         Refusal::Stopped => (ErrorKind::Failed, format!("session `{name}` is stopped")),
         Refusal::Failed => (ErrorKind::Failed, format!("session `{name}` needs attention")),
         Refusal::NotArchived => (ErrorKind::Failed, format!("session `{name}` is not archived")),
-        Refusal::Busy => (ErrorKind::Busy, format!("somebody else holds the lock of session `{name}`")),
+        Refusal::Busy => (ErrorKind::Busy, format!("another process holds the lock of session `{name}`")),
         Refusal::GoingDown => (ErrorKind::Unavailable, "the daemon is going down".into()),
         Refusal::ShimMute => {
             (ErrorKind::Busy, format!("the shim of session `{name}` holds its lock and does not answer"))
@@ -56,7 +56,7 @@ fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
                 format!("the agent of `{name}` gets a message as an argument, which has {most}"),
             )
         }
-        Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`")),
+        Refusal::Connected => (ErrorKind::Busy, format!("a client is connected to `{name}`")),
         Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way")),
         Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued")),
         Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks")),

@@ -475,7 +475,7 @@ async fn vendor_is_free(context: &HttpContext, definition: &Definition) -> Resul
     };
     let looked = tokio::task::spawn_blocking(look).await;
     let Some(holder) = looked.ok().flatten() else { return Ok(()) };
-    let who = holder.pid.map_or_else(|| "somebody else".to_owned(), |pid| format!("pid {pid}"));
+    let who = holder.pid.map_or_else(|| "another process".to_owned(), |pid| format!("pid {pid}"));
     let of = match (&holder.session, &holder.command) {
         (Some(name), _) => format!(" of session `{name}`"),
         (None, Some(command)) => format!(" ({command})"),

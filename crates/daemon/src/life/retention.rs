@@ -111,9 +111,9 @@ async fn sweep_locks(context: &HttpContext) {
     match swept {
         Ok(Ok(0)) | Err(_) => {}
         Ok(Ok(count)) => {
-            info!("{count} lock files of keys were removed that nobody used for a week");
+            info!("{count} lock files of keys, unused for a week, were removed");
         }
-        Ok(Err(errno)) => warn!("lock files that nobody uses were not removed: {errno}"),
+        Ok(Err(errno)) => warn!("unused lock files were not removed: {errno}"),
     }
 }
 

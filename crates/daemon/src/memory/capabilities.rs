@@ -64,7 +64,10 @@ fn told_ceiling() -> Value {
 
 fn group(kept: &GroupFolders) -> Found {
     if let Some(folder) = &kept.group {
-        return Ok(format!("a run is ended at a stroke, in a group below {}", folder.display()));
+        return Ok(format!(
+            "all processes of a run can be killed at once, in a group below {}",
+            folder.display()
+        ));
     }
     let Some(own) = cgroup::folder_of(None, Hierarchy::Second) else {
         return Err("no cgroup v2 is mounted as a whole".into());
@@ -98,7 +101,7 @@ fn smaps_rollup() -> Found {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").map_err(|error| error.to_string())?;
     match pinfold_kernel::proc::memory::of_rollup(&text) {
         Some(_) => Ok("Pss_Anon + Pss_Shmem confirm a sum before a drain".into()),
-        None => Err("it does not tell Pss_Anon (Linux 5.4): sums over a limit are not confirmed, so nobody is drained by them".into()),
+        None => Err("it does not report Pss_Anon (Linux 5.4): sums over a limit are not confirmed, so they drain no session".into()),
     }
 }
 

@@ -55,7 +55,7 @@ impl From<BadDefinition> for ErrorBody {
                     .hint("another name can be given")
             }
             BadDefinition::NotAVendorSession { id } => {
-                usage(format!("`{id}` is no id of a vendor's session"))
+                usage(format!("`{id}` is not the id of a vendor's session"))
             }
         }
     }

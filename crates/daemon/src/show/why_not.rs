@@ -83,7 +83,7 @@ fn name_taken(name: &str) -> ErrorBody {
 }
 
 fn too_many(there: usize) -> ErrorBody {
-    let text = format!("there are {there} sessions already, archived ones included, and may be no more");
+    let text = format!("there are {there} sessions already, archived ones included, which is the limit");
     ErrorBody::new(ErrorKind::Busy, text)
         .hint("`pinfold rm` removes archived ones; `session_limit` in config.toml is how many there may be")
 }

@@ -20,7 +20,7 @@ pub(crate) struct AppendEnd {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignChange {
     /// Bytes were added that are not records.
-    #[error("somebody else added {bytes} bytes to {}", path.display())]
+    #[error("another process added {bytes} bytes to {}", path.display())]
     Grown {
         /// The file.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum ForeignChange {
         bytes: u64,
     },
     /// It is shorter than our last append left it.
-    #[error("somebody else cut {} short by {bytes} bytes", path.display())]
+    #[error("another process cut {} short by {bytes} bytes", path.display())]
     Shrunk {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum ForeignChange {
         path: PathBuf,
     },
     /// Nothing is at its path.
-    #[error("somebody else removed {}", path.display())]
+    #[error("another process removed {}", path.display())]
     Removed {
         /// The path.
         path: PathBuf,

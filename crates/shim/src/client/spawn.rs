@@ -110,7 +110,7 @@ pub enum ReceiveError {
     #[error("the shim did not answer in time")]
     TimeUp,
     /// The bytes are not a shim's report.
-    #[error("the shim does not speak our language")]
+    #[error("the shim speaks another protocol")]
     Frame(#[from] FrameError),
     /// The kernel failed.
     #[error("nothing could be received from the shim")]

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// Why a shim could not begin.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ShimOpenError {
-    #[error("nobody said what to keep")]
+    #[error("the daemon did not say what to keep")]
     Nobody,
     #[error("what to keep was not understood")]
     Frame(#[from] FrameError),

@@ -17,7 +17,7 @@ const READ: usize = 16 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The length exceeds that of any frame.
-    #[error("a frame of {length} bytes is longer than any")]
+    #[error("a frame of {length} bytes is longer than any may be")]
     TooLong {
         /// The announced length.
         length: usize,

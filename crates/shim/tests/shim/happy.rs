@@ -66,6 +66,6 @@ fn whoever_starts_a_shim_by_hand_is_told_what_it_is() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         text,
-        "error: nobody said what to keep\nhint: pinfold-shim is started by pinfold, not by hand\n"
+        "error: the daemon did not say what to keep\nhint: pinfold-shim is started by pinfold, not by hand\n"
     );
 }

@@ -8,17 +8,17 @@ pub(super) type Applied = Result<(), CommitError>;
 /// Something in a batch that contradicts what is stored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Contradiction {
-    #[error("session {0} is there already")]
+    #[error("session {0} exists already")]
     SessionThere(SessionId),
-    #[error("session {0} is not there")]
+    #[error("session {0} does not exist")]
     NoSession(SessionId),
     #[error("the JSON of a session's definition cannot be read")]
     Definition(#[source] serde_json::Error),
-    #[error("there is a message of this id already")]
+    #[error("there is a message with this id already")]
     MessageThere,
     #[error("there is a message with this key already")]
     KeyTaken,
-    #[error("there is a run of this id already")]
+    #[error("there is a run with this id already")]
     RunThere,
     #[error("the JSON of an event's fields cannot be read")]
     Fields(#[source] serde_json::Error),

@@ -18,7 +18,7 @@ pub(crate) fn frame(daemon: &Daemon, size: (u16, u16)) -> Result<Vec<String>, Fa
     let home = home::home(&daemon.global)?;
     let client = daemon.client()?;
     let keymap = Keymap::of(&std::collections::BTreeMap::new());
-    let keymap = keymap.map_err(|_| Failure::new(Kind::Failed, "the table of keys is not sound"))?;
+    let keymap = keymap.map_err(|_| Failure::new(Kind::Failed, "the table of keys is not valid"))?;
     let mut model = Model::new(size, keymap, here(&home, Vec::new()));
     let mut kind = String::new();
     let mut effects = Vec::new();

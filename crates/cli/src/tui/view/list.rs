@@ -148,7 +148,7 @@ fn empty(canvas: &mut Canvas<'_>, model: &Model, area: Rect) {
             vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(KeyAction::Close))]
         }
         (ConnectionState::Up, false, true) => {
-            vec!["nobody needs you".to_owned(), format!("{} shows all", key(KeyAction::Needy))]
+            vec!["no session needs you".to_owned(), format!("{} shows all", key(KeyAction::Needy))]
         }
         (ConnectionState::Up, false, false) => vec![
             "No sessions yet.".to_owned(),

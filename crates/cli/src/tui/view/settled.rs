@@ -74,7 +74,7 @@ mod tests {
     fn what_is_said_of_the_clock_is_said_of_a_moment() {
         let rows = [
             ("running for 3 min; a turn is under way", "running since 820; a turn is under way"),
-            ("parks in 4 min 59 s unless somebody needs it", "parks at 1299 unless somebody needs it"),
+            ("parks in 4 min 59 s unless it is needed", "parks at 1299 unless it is needed"),
             ("crashed 6 times in a row, next run in 1.5 s", "crashed 6 times in a row, next run at 1001"),
             ("held by pid 9 (claude, for 2 h 5 min)", "held by pid 9 (claude, since 0)"),
             ("waits in vain for 12 apples", "waits in vain for 12 apples"),

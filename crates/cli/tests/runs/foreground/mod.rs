@@ -269,7 +269,7 @@ fn a_lock_that_is_lost_in_a_long_wait_is_waited_for() {
     let script = "echo held; while ! test -e free; do sleep 0.05; done";
     let holder = world.follow(&["lock", "work", "--wait", "60s", "--", "sh", "-c", script]);
     holder.until("the lock", |line| line == "held");
-    said.until("the lock to be missed", |line| line.contains("somebody else holds its lock"));
+    said.until("the lock to be missed", |line| line.contains("another process holds its lock"));
     std::fs::write(world.path("free"), "").unwrap();
     let line = said.next("its next end");
     assert!(line.contains("it exited with 7 (crash, 2 in this streak)"), "{line}");

@@ -89,8 +89,10 @@ fn nothing_is_said_to_another_user_who_answers_in_place_of_the_daemon() {
     for words in [&["new", "q", "--env", "KEY=secret", "--", "true"][..], &["ls"], &["down"], &["status"]] {
         let answer = world.run(words);
         assert_eq!(answer.code, 77, "{words:?}: {answer:?}");
-        let named =
-            format!("somebody else answers at {}: user {OTHER}", world.home.join("pinfold.sock").display());
+        let named = format!(
+            "another user's process answers at {}: user {OTHER}",
+            world.home.join("pinfold.sock").display()
+        );
         assert!(answer.stderr.contains(&named), "{answer:?}");
     }
     let told: Vec<String> =
@@ -108,7 +110,7 @@ fn no_key_is_typed_at_another_user_who_answers_in_place_of_a_shim() {
     std::fs::remove_file(&socket).unwrap();
     let heard = impostor(&world, &socket);
     let mut tty = world.attach("t", &[]);
-    tty.shows("somebody else answers");
+    tty.shows("another user's process answers");
     assert_eq!(tty.ended().code(), Some(77));
     assert!(heard.try_recv().is_err());
     _ = std::fs::remove_file(&socket);
