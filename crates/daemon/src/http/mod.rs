@@ -34,6 +34,7 @@ mod routes;
 mod screen;
 mod search;
 mod server;
+mod session_list;
 mod session_stream;
 mod sessions;
 mod status;

@@ -6,7 +6,8 @@ use super::gate::RouteGate;
 use super::handler_arguments::HandlerArguments;
 use super::{
     HttpContext, api_error, archive, attach, configured, declared, events, feed, gate, holds, locks, logs,
-    look, messages, metrics, openapi, rename, screen, search, session_stream, sessions, status, usage,
+    look, messages, metrics, openapi, rename, screen, search, session_list, session_stream, sessions, status,
+    usage,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -44,8 +45,8 @@ fn serve(api: Api, address: Address) -> Api {
         Address::ListEvents => api.add::<endpoint::ListEvents, _, _>(Act::List, events::events),
         // Every caller may read the description.
         Address::OpenApi => api.add_open::<endpoint::OpenApi, _, _>(openapi::show),
-        Address::Sessions => api.add::<endpoint::Sessions, _, _>(Act::List, sessions::list),
-        Address::Table => api.add::<endpoint::Table, _, _>(Act::List, sessions::table),
+        Address::Sessions => api.add::<endpoint::Sessions, _, _>(Act::List, session_list::list),
+        Address::Table => api.add::<endpoint::Table, _, _>(Act::List, session_list::table),
         Address::New => api.add::<endpoint::New, _, _>(Act::New, sessions::create),
         Address::Show => api.add::<endpoint::Show, _, _>(Act::Read, sessions::show),
         Address::Look => api.add::<endpoint::Look, _, _>(Act::Read, look::look),

@@ -1,30 +1,24 @@
-//! Sessions: list, create, change, and requests to them. A request returns once the state is reached.
+//! Sessions: show, create, change, and requests to them. A request returns once the state is reached.
 
 use super::HttpContext;
 use super::api_error::{Answered, ApiError};
 use super::beside::{tell_outsider, tell_silence};
 use super::configured;
 use super::extract::{JsonBody, SessionInPath, UrlQuery};
-use super::feed::revision;
-use super::paging::ListHeaders;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use super::refusal::refusal;
 use super::{kin, nearest};
-use crate::caller::Pass;
 use crate::clock::NowSource;
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
 use crate::engine::session::STATES;
-use crate::engine::{EngineView, SessionRef, SessionSnapshot, SessionView, WhyNot};
+use crate::engine::{EngineView, SessionRef, SessionSnapshot, WhyNot};
 use crate::show;
-use crate::show::list::{self, ListPart, ListShape, Writing};
 use axum::Json;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Session;
-use pinfold_api::query::{Sessions as Filter, Wait};
+use pinfold_api::query::Wait;
 use pinfold_api::request::{NewSession, Stop};
 use pinfold_api::word::State;
 use pinfold_api::{ErrorBody, ErrorKind, Name, units};
@@ -33,138 +27,14 @@ use pinfold_core::event::Ask;
 use pinfold_core::life::CannotStart;
 use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
-use pinfold_core::{Event, Now, Refusal, State as CoreState};
-use pinfold_store::{Facts, RowCount, SessionId};
+use pinfold_core::{Event, Refusal, State as CoreState};
+use pinfold_store::{Facts, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// This few sessions are serialized before a thread would have started.
-const AT_ONCE: usize = 16;
-
-pub(crate) async fn list(
-    context: HttpContext,
-    UrlQuery(filter): UrlQuery<Filter>,
-) -> Result<Response, ApiError> {
-    let shape = if filter.brief { ListShape::Brief } else { ListShape::Whole };
-    listed(&context, filter, Listing::Sessions(shape)).await
-}
-
-/// The rows of a table.
-pub(crate) async fn table(
-    context: HttpContext,
-    UrlQuery(filter): UrlQuery<Filter>,
-) -> Result<Response, ApiError> {
-    listed(&context, filter, Listing::Rows).await
-}
-
-/// The items of a list.
-#[derive(Debug, Clone, Copy)]
-enum Listing {
-    Sessions(ListShape),
-    Rows,
-}
-
-/// What is wanted of a part of a list.
-struct Wanted {
-    filter: Arc<Filter>,
-    pass: Pass,
-    after: Option<SessionId>,
-    most: usize,
-}
-
-/// Reads the list in parts, so that the loop is never busy with all of it.
-async fn listed(context: &HttpContext, filter: Filter, listing: Listing) -> Result<Response, ApiError> {
-    known(&filter)?;
-    let mut after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
-    let (mut left, now) = (filter.limit.unwrap_or(usize::MAX), NowSource::new().now());
-    let mut writing = match listing {
-        Listing::Sessions(_) => Writing::of_sessions(),
-        Listing::Rows => Writing::of_rows(),
-    };
-    let (filter, mut as_of) = (Arc::new(filter), None);
-    let (total, more, as_of) = loop {
-        let (filter, pass) = (Arc::clone(&filter), context.pass.clone());
-        let wanted = Wanted { filter, pass, after, most: left };
-        let part;
-        (writing, part) = match listing {
-            Listing::Sessions(shape) => sessions_after(context, wanted, writing, (shape, now)).await?,
-            Listing::Rows => rows_after(context, wanted, writing, now).await?,
-        };
-        after = part.sessions.last().copied().or(after);
-        left -= part.sessions.len();
-        // What changes while later parts are read has a later one.
-        let (generation, number) = *as_of.get_or_insert(part.revision);
-        writing.add_odd_ones(part.odd_ones);
-        if !part.more || left == 0 {
-            break (part.total, part.more, revision(generation, number));
-        }
-    };
-    let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
-    let head =
-        ListHeaders { total: total.map(RowCount::Exactly), next, revision: Some(as_of), complete: None };
-    let kind = [(CONTENT_TYPE, "application/json")];
-    Ok((head.fields(), kind, writing.finish()).into_response())
-}
-
-/// Lets the loop copy some sessions, and serializes them.
-async fn sessions_after(
-    context: &HttpContext,
-    wanted: Wanted,
-    writing: Writing,
-    (shape, now): (ListShape, Now),
-) -> Result<(Writing, ListPart<SessionId>), ApiError> {
-    let Wanted { filter, pass, after, most } = wanted;
-    let most = most.min(list::PART);
-    let copy = move |view: EngineView<'_>| list::part(view, (&filter, &pass), after, most);
-    let ListPart { sessions, more, total, odd_ones, revision } = context.handle.view(copy).await?;
-    let ids = sessions.iter().map(|session| session.id).collect();
-    let writing = written(writing, sessions, shape, now).await?;
-    Ok((writing, ListPart { sessions: ids, more, total, odd_ones, revision }))
-}
-
-/// Lets the loop serialize some rows.
-async fn rows_after(
-    context: &HttpContext,
-    wanted: Wanted,
-    mut writing: Writing,
-    now: Now,
-) -> Result<(Writing, ListPart<SessionId>), WhyNot> {
-    let Wanted { filter, pass, after, most } = wanted;
-    let write = move |view: EngineView<'_>| {
-        let part = writing.add_rows(view, (&filter, &pass), (after, most), now);
-        (writing, part)
-    };
-    context.handle.view(write).await
-}
-
-/// Serializes some sessions; many of them on a thread of the pool.
-async fn written(
-    mut writing: Writing,
-    sessions: Vec<SessionView>,
-    shape: ListShape,
-    now: Now,
-) -> Result<Writing, ErrorBody> {
-    if sessions.len() <= AT_ONCE {
-        writing.add(&sessions, shape, now);
-        return Ok(writing);
-    }
-    let done = tokio::task::spawn_blocking(move || {
-        writing.add(&sessions, shape, now);
-        writing
-    });
-    done.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
-}
-
-/// Refuses a filter that no session could ever pass.
-fn known(filter: &Filter) -> Result<(), ApiError> {
-    known_states(filter.state.iter().flat_map(|states| states.split(',')))?;
-    let wrong = filter.after.as_ref().filter(|after| after.parse::<SessionId>().is_err());
-    wrong.map_or(Ok(()), |wrong| Err(bad_value(format!("`{wrong}` is not the id of a session"))))
-}
-
 /// Refuses a word that is not a state.
-fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), ApiError> {
+pub(super) fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), ApiError> {
     let Some(unknown) = words.find(|word| !STATES.iter().any(|state| state.word() == *word)) else {
         return Ok(());
     };
