@@ -39,7 +39,7 @@ fn kind(reads: &str) -> &'static str {
         "Count" => "number",
         "Span" | "Pace" => "duration",
         "Part" => "part of 1",
-        "Size" => "size",
+        "ByteSize" => "size",
         "Flag" => "true or false",
         "Word" => "word",
         _ => "value",

@@ -156,7 +156,7 @@ fn the_terminal_ui_is_printed_as_text() {
     let stage = Stage::new("tui");
     stage.both("empty", &["tui", "--frame", "80x12"]);
     stage.ok(&["new", "chat", "--mode", "on-demand", "--tag", "team", "--", "cat"]);
-    stage.both("one", &["tui", "--frame", "60x8"]);
+    stage.both("one", &["tui", "--frame", "48x8"]);
     stage.both("not_a_size", &["tui", "--frame", "80"]);
     stage.both("no_terminal", &["tui"]);
     stage.both("no_daemon", &["--no-start", "--home", "elsewhere", "tui", "--frame", "80x24"]);
