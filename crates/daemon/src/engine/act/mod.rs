@@ -261,7 +261,7 @@ impl Engine {
             terminal: terminal.then_some(tracked.terminal),
             repeats: tracked.session.spec().mode == Mode::Always,
             says_done: definition.turns == TurnEndRule::Done && purpose == Purpose::Headless,
-            joins: terminal.then(|| self.joins(&definition.agent, &tracked.name)).unwrap_or_default(),
+            joins: if terminal { self.joins(&definition.agent, &tracked.name) } else { Default::default() },
             tape: has_tape
                 .then(|| TapeLimits { unheard: most_unheard(self.tapes()), floor: Position(tracked.floor) }),
         }))
