@@ -53,7 +53,7 @@ pub(crate) fn attach(attach: &AttachOptions<'_>, daemon: &Daemon) -> Result<(), 
         let news = counted.wait(&signals)?;
         match news {
             AttachmentNews::Line(AttachLine::Waiting { message, left_ms }) => {
-                countdown.show(&message, left_ms)
+                countdown.show(&message, left_ms);
             }
             AttachmentNews::Line(AttachLine::Ready { socket, run }) => {
                 countdown.clear();

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 /// Makes the user's systemd run without a login.
 pub(crate) const LINGER: &str = "loginctl enable-linger";
 
-/// - `KillMode=process` and `ExecStop`: a restart of the unit ends only the daemon, and the new one finds the
-/// agents again.
+/// - `KillMode=process` and `ExecStop`: restarting the unit ends only the daemon; the new one finds the agents again.
 /// - `Delegate=yes`: each run may have its own control group below the unit's.
 /// - `OOMPolicy=continue`: when the kernel kills an agent for its memory, the daemon judges it and the unit goes on.
 /// - `Restart=on-failure`: `pinfold down` is meant to last. 75 means that this home already has a daemon.

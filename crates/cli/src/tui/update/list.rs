@@ -24,7 +24,7 @@ pub(super) fn key(model: &mut Model, act: Option<KeyAction>, effects: &mut Vec<E
             model.select(moved(model, act));
         }
         KeyAction::Attach | KeyAction::Send | KeyAction::Answer | KeyAction::Tags | KeyAction::Follow => {
-            on_selected(model, act, effects)
+            on_selected(model, act, effects);
         }
         KeyAction::Interrupt
         | KeyAction::Start
@@ -33,10 +33,10 @@ pub(super) fn key(model: &mut Model, act: Option<KeyAction>, effects: &mut Vec<E
         | KeyAction::Archive => steer(model, act, effects),
         KeyAction::Search => model.list.search = Some(SearchState { typing: true, ..SearchState::default() }),
         KeyAction::Needy | KeyAction::Archived | KeyAction::Group | KeyAction::Pin | KeyAction::Fold => {
-            arrange(model, act, effects)
+            arrange(model, act, effects);
         }
         KeyAction::Pane | KeyAction::Screen | KeyAction::PaneDown | KeyAction::PaneUp => {
-            pane::key(model, act, effects)
+            pane::key(model, act, effects);
         }
         KeyAction::Undo => undo(model, effects),
         KeyAction::New => open_form(model),
