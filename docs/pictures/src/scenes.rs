@@ -215,6 +215,7 @@ impl Stage {
                 Step::Until(text) => sitting.until(text, WITHIN)?,
             }
         }
+        sitting.until_it_rests();
         Ok(sitting.look(|terminal| svg(terminal, title)))
     }
 }

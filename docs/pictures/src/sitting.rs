@@ -10,6 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// A frame is on the terminal within this time.
+const REST: Duration = Duration::from_millis(150);
+
 /// A program that runs on a terminal. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Sitting {
@@ -101,6 +104,19 @@ impl Sitting {
     /// It does not end in time.
     pub fn until_its_end(&self, within: Duration) -> Result<(), Unseen> {
         self.wait(within, |seen| seen.over)
+    }
+
+    /// Waits until nothing new has come for a moment: what was awaited may be in the middle of a frame.
+    pub fn until_it_rests(&self) {
+        let mut before = None;
+        loop {
+            let now = self.look(Terminal::text);
+            if before.as_ref() == Some(&now) {
+                return;
+            }
+            before = Some(now);
+            std::thread::sleep(REST);
+        }
     }
 
     /// Looks at the screen.

@@ -51,6 +51,10 @@ impl Runs {
             let held = locks.into_iter().filter_map(|lock| Some((lock.holder.identity?.pid, lock.session?)));
             runs.extend(held);
         }
+        // A process that left its parents is a child of the shim.
+        let shims = runs.iter().filter_map(|(pid, session)| Some((shim_above(*pid)?, session.clone())));
+        let shims: Vec<_> = shims.collect();
+        runs.extend(shims);
         Ok(Runs(runs))
     }
 
@@ -65,6 +69,12 @@ impl Runs {
             DirectoryUser::Worker { process, .. } => self.session(process.pid),
         }
     }
+}
+
+/// The shim that keeps an agent, if its parent is one.
+fn shim_above(agent: u32) -> Option<u32> {
+    let parent = proc::stat::parent(agent)?;
+    proc::name(parent)?.starts_with("pinfold").then_some(parent)
 }
 
 fn word(relation: DirectoryRelation) -> &'static str {

@@ -119,10 +119,20 @@ impl Tree {
 
     /// Locks the worktree while it is removed, so that nothing else works in it.
     fn lock(&self, global: &Global) -> Result<Guard, Failure> {
-        let resource = Resource::parse(self.path.as_os_str())?;
+        let resource = Resource::parse(self.path.as_os_str())
+            .map_err(|error| self.gone().unwrap_or_else(|| error.into()))?;
         let folder = home::folder_for(&resource, global)?;
         let request = Request { reason: Some("rm --worktree".to_owned()), ..Request::default() };
-        Ok(folder.try_acquire(&resource, &request)?)
+        folder.try_acquire(&resource, &request).map_err(|error| self.gone().unwrap_or_else(|| error.into()))
+    }
+
+    /// Says so if something else has removed the worktree meanwhile.
+    fn gone(&self) -> Option<Failure> {
+        let message = || format!("the worktree {} was removed meanwhile", self.path.display());
+        (!self.path.exists()).then(|| {
+            Failure::new(Kind::Failed, message())
+                .hint(format!("`pinfold rm {} --yes` deletes the session only", self.session))
+        })
     }
 
     /// Git checks once more, and removes nothing that it finds work in.
