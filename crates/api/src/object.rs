@@ -43,7 +43,7 @@ pub struct Session {
     /// When its agent printed last; where it has no protocol, only told of one session.
     #[serde(default)]
     pub last_output_at: Option<String>,
-    /// The oldest of what its agent asks and nobody has answered.
+    /// The oldest request of its agent that is not answered.
     #[serde(default)]
     pub request: Option<Request>,
     /// How many such requests there are.
@@ -488,7 +488,7 @@ pub struct Metric {
 /// One number of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// The metric's name; a histogram's has `_bucket`, `_sum` or `_count` behind it.
+    /// The metric's name; a histogram's has `_bucket`, `_sum` or `_count` after it.
     pub name: String,
     /// What tells it from the metric's other numbers.
     pub labels: BTreeMap<String, String>,

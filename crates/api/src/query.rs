@@ -17,13 +17,13 @@ pub struct Sessions {
     pub tag: Option<String>,
     /// Only those with all of these tags, one a line.
     pub tags: Option<String>,
-    /// Without policies, and in a table without the ends of long commands: for whoever prints a table.
+    /// Without policies, and in a table without the ends of long commands: for a client that prints a table.
     pub brief: bool,
     /// Only those that can be read: none that are damaged, and none that the database does not know.
     pub known: bool,
     /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
     pub limit: Option<usize>,
-    /// Only those behind the session of this id.
+    /// Only those after the session with this id.
     pub after: Option<String>,
 }
 
@@ -121,7 +121,7 @@ pub struct Messages {
     pub last: Option<u32>,
     /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
     pub limit: Option<u64>,
-    /// Only those behind this message.
+    /// Only those after this message.
     pub after: Option<String>,
 }
 
@@ -157,6 +157,6 @@ pub struct Locks {
     /// Only the first so many, in the order of their resources, and those that are of the same resource as the last one;
     /// the field `next` of the answer's head says what `after` has to be for the next ones.
     pub limit: Option<usize>,
-    /// Only those behind this resource.
+    /// Only those after this resource.
     pub after: Option<String>,
 }

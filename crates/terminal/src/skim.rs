@@ -1,4 +1,4 @@
-//! Passes over lines that scroll away before the end of the same piece of output: they leave nothing behind but the pen.
+//! Passes over lines that scroll away before the end of the same piece of output: all that stays of them is the pen.
 //!
 //! Only plain lines are passed over: text, ends of lines, and sequences that choose looks or erase a part of a line. What follows them
 //! is followed as usual, so the screen is the same in the end; it costs less to get there.
@@ -7,7 +7,7 @@ use crate::terminal::Terminal;
 
 /// A shorter piece is not worth a look.
 const WORTH_IT: usize = 4 << 10;
-/// So many characters are tried to find out that no sequence is open: more are those of a long one.
+/// How many characters are tried to find out that no sequence is open.
 const TRIES: usize = 16;
 
 /// What a byte of plain output is.
@@ -29,12 +29,12 @@ struct Plain {
     length: usize,
     /// How many lines end in it.
     ends: usize,
-    /// Behind the last letter.
+    /// The offset after the last letter.
     letter: usize,
 }
 
 impl Terminal {
-    /// Follows the beginning of what was printed, or passes over it; gives the rest.
+    /// Follows the beginning of the output, or passes over it; returns the rest.
     pub(crate) fn skim<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let rows = self.screen.size.rows;
         let whole = self.screen.grid.region == (0, rows - 1) && self.screen.scrolled.is_none();
@@ -47,7 +47,7 @@ impl Terminal {
         }
         let plain = Plain::of(rest);
         let Some((to, ends)) = last_lines(&rest[..plain.length], usize::from(rows)) else { return rest };
-        // The cursor comes to the last line before that, and what is printed last is printed behind it.
+        // The cursor must reach the last line before `to`, and the last letter must come after it.
         if plain.ends - ends < usize::from(rows) || plain.letter <= to {
             return rest;
         }
@@ -55,7 +55,8 @@ impl Terminal {
         &rest[to..]
     }
 
-    /// Follows what was printed up to a letter that shows that no sequence is open; whether there is one.
+    /// Follows the output up to a letter that shows that no sequence is open; returns the rest, and whether there
+    /// was such a letter.
     fn find_text<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let mut rest = bytes;
         for _ in 0..TRIES {
@@ -73,7 +74,7 @@ impl Terminal {
         (rest, false)
     }
 
-    /// Does to the cursor what lines do of which nothing stays on the screen.
+    /// Leaves pen and cursor as these lines would, none of which stays on the screen.
     fn pass_over(&mut self, lines: &[u8]) {
         let mut rest = &lines[last_reset(lines)..];
         while let Some(at) = rest.iter().position(|byte| kind(*byte) == Kind::Escape) {
@@ -113,7 +114,7 @@ impl Plain {
     }
 }
 
-/// Where the last lines begin, of which there are enough to fill the screen anew, and how many end behind that.
+/// Where the last lines begin that are enough to fill the screen, and how many lines end after that.
 fn last_lines(bytes: &[u8], enough: usize) -> Option<(usize, usize)> {
     let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
     let begins = |at: &usize| *at > 0 && bytes[at - 1] == b'\r';
@@ -121,7 +122,7 @@ fn last_lines(bytes: &[u8], enough: usize) -> Option<(usize, usize)> {
     numbered.filter(|(_, at)| begins(at)).map(|(behind, at)| (at + 1, behind)).next()
 }
 
-/// Where the looks are chosen plain for the last time, or the beginning: looks from before do not count behind that.
+/// The offset of the last reset of the looks, or 0: looks chosen before it do not matter.
 fn last_reset(bytes: &[u8]) -> usize {
     let mut before = bytes;
     while let Some(at) = before.iter().rposition(|byte| kind(*byte) == Kind::Escape) {

@@ -152,7 +152,7 @@ endpoints! {
     Restore: Post "/v1/sessions/{session}/restore" (session) => WholeAnswer<object::Session> | 409;
     /// Wait until it is in one of several states
     Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => WholeAnswer<object::Session> | 408 422;
-    /// Archive every session that nobody uses; returns when they are
+    /// Archive every session that is not in use; returns when that is done
     Purge: Post "/v1/purge" { request::Purge } => WholeAnswer<object::Purged> | 409;
     /// Bring every archived session back whose name is free
     RestoreAll: Post "/v1/restore" => WholeAnswer<Vec<object::Session>> | 409;

@@ -20,7 +20,7 @@ pub(super) fn is_whole() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Puts bytes on our screen, as they are and at once: standard output would part them behind their last line.
+/// Puts bytes on our screen, as they are and at once: standard output would split them after their last line.
 pub(super) fn show(mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {

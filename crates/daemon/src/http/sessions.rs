@@ -196,7 +196,7 @@ fn started_since(seen: &SessionSnapshot, before: Runs) -> bool {
     seen.runs.seen > before.seen
 }
 
-/// A run was decided, and nobody needed it any more before it was started.
+/// A run was decided on, and was no longer needed before it was started.
 fn called_off_since(seen: &SessionSnapshot, before: Runs) -> bool {
     seen.state == CoreState::Idle && seen.runs.last > before.last
 }

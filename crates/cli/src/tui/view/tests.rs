@@ -231,7 +231,7 @@ fn what_a_terminal_would_obey_is_shown() {
     assert!(text.contains("weird\\u001b[31m") && !text.contains('\u{1b}'), "{text}");
 }
 
-/// The numbers of a sequence and its last letter, where a piece begins behind `ESC [`.
+/// The numbers of a sequence and its last letter, where a piece begins after `ESC [`.
 fn sequence(piece: &str) -> (&str, Option<char>) {
     let end = piece.find(|letter: char| letter.is_ascii_alphabetic());
     (&piece[..end.unwrap_or(0)], end.and_then(|end| piece[end..].chars().next()))
@@ -302,7 +302,7 @@ fn text_from_right_to_left_stays_in_its_columns_and_in_its_order() {
         assert_eq!(column(&row, "~/src/"), column(&plain, "~/src/"), "{row:?}");
         assert_eq!(column(&row, "idle"), column(&plain, "idle"));
     }
-    // What turns the order of everything behind it is not sent: it is shown as text.
+    // What turns the order of everything after it is not sent: it is shown as text.
     let sent = painted(&model, DARK, Depth::True);
     assert!(!sent.contains(['\u{202e}', '\u{202c}']) && sent.contains("\\u202eevil\\u202c"), "{sent}");
     // Whatever a terminal makes of such letters, what is behind them is painted at its own place.
