@@ -50,6 +50,8 @@ fn a_slow_line_is_not_filled_with_frames() {
     }
     let painted = tty.everything().len() - before;
     assert!(painted < 10 * MOST_A_KEY, "{painted} bytes for ten keys");
+    // The last key's frames are still on their way, and do not count.
+    std::thread::sleep(DELAY * 3);
     let (frames, begun) = (tty.everything().matches(FRAME).count(), Instant::now());
     let client = Client::new(world.home.join("pinfold.sock"));
     for number in 0..100 {
@@ -60,5 +62,5 @@ fn a_slow_line_is_not_filled_with_frames() {
     tty.shows("21 sessions");
     let (frames, most) =
         (tty.everything().matches(FRAME).count() - frames, begun.elapsed().div_duration_f64(PACE));
-    assert!((frames as f64) < most + 2.0, "{frames} frames where {most:.0} have room");
+    assert!((frames as f64) <= most + 2.0, "{frames} frames where {most:.0} have room");
 }
