@@ -8,7 +8,7 @@
 //! - [`Journal`] and [`Query`] make up a back-end; [`Owners`] is what hosts must agree on.
 //!
 //! ```
-//! use pinfold_core::{StoredEvent, Mode, Now, Session, Spec};
+//! use pinfold_core::{Event, Mode, Now, Session, Spec};
 //! use pinfold_store::*;
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("pinfold.db");
@@ -17,7 +17,7 @@
 //! let now = Now::default();
 //! let id = SessionId(Ulid::new(1_700_000_000_000, 0x5EED));
 //! let mut session = Session::new(Spec::new(Mode::OnDemand));
-//! let decision = session.handle(&StoredEvent::Created, now);
+//! let decision = session.handle(&Event::Created, now);
 //!
 //! let mut batch = Batch::new();
 //! let (name, definition) = ("api".to_owned(), serde_json::json!({ "command": ["true"] }));
