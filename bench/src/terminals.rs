@@ -45,13 +45,10 @@ pub(crate) fn run() {
     let heads =
         ["", "attach to screen, p50", "key and back, p50", "p99", "100 MiB seen in", "MiB/s", "memory"];
     let here = Keeper::ALL.map(|keeper| (keeper, bench.is_here(keeper)));
-    for (keeper, _) in here.iter().filter(|(_, is_here)| *is_here) {
-        bench.start(*keeper, "echo", "stty raw -echo; echo the-screen-is-here; exec cat");
-    }
     let mut rounds: [Vec<Round>; 4] = [const { Vec::new() }; 4];
     for round in 0..ROUNDS {
         for ((keeper, _), rounds) in here.iter().zip(&mut rounds).filter(|((_, is_here), _)| *is_here) {
-            rounds.push(bench.measure(*keeper, &flood, &format!("flood-{round}")));
+            rounds.push(bench.measure(*keeper, &flood, round));
         }
     }
     let mut table = Table::new(heads);
@@ -166,10 +163,14 @@ impl Bench {
         Tty::start(self.command(keeper, words))
     }
 
-    fn measure(&self, keeper: Keeper, flood: &Path, name: &str) -> Round {
-        let once = || (0..ATTACHES).map(|_| self.attach_once(keeper)).collect();
+    fn measure(&self, keeper: Keeper, flood: &Path, round: usize) -> Round {
+        // A session of its own for each round: the keys of a round scroll the first line away.
+        let (echo, name) = (&format!("echo-{round}"), &format!("flood-{round}"));
+        self.start(keeper, echo, "stty raw -echo; echo the-screen-is-here; exec cat");
+        std::thread::sleep(Duration::from_millis(300));
+        let once = || (0..ATTACHES).map(|_| self.attach_once(keeper, echo)).collect();
         let attach = keeper.repaints().then(|| median(once()));
-        let tty = self.attach(keeper, "echo");
+        let tty = self.attach(keeper, echo);
         tty.quiet();
         let keys: Vec<f64> = (0..KEYS).map(|number| tty.key(b'a' + (number % 26) as u8)).collect();
         drop(tty);
@@ -189,9 +190,9 @@ impl Bench {
         Round { attach, key: median(keys.clone()), slow_key: part(keys, 0.99), flood, memory }
     }
 
-    fn attach_once(&self, keeper: Keeper) -> f64 {
+    fn attach_once(&self, keeper: Keeper, name: &str) -> f64 {
         let begun = Instant::now();
-        let tty = self.attach(keeper, "echo");
+        let tty = self.attach(keeper, name);
         tty.until(b"the-screen-is-here");
         begun.elapsed().as_secs_f64() * 1e3
     }
