@@ -61,7 +61,7 @@ pub(crate) fn run() {
     table.print();
     bench.end();
     println!(
-        "must: attach < 50 ms, key p50 < 2 ms, memory bounded; memory: private, of whoever keeps the terminal"
+        "must: attach < 50 ms, key p50 < 2 ms, memory bounded; memory: private, of the process that keeps the terminal"
     );
 }
 
@@ -304,7 +304,7 @@ impl Tty {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             seen.extend(self.read(Duration::from_secs(1)).unwrap_or_default());
-            // Most of a flood is passed over by its letters: whoever reads it must not be what is measured.
+            // Most of a flood is passed over by its letters: the reader must not be what is measured.
             let may = wanted.iter().all(|letter| seen.contains(letter));
             if may && seen.windows(wanted.len()).any(|part| part == wanted) {
                 return;
