@@ -1,5 +1,6 @@
 //! Agents that use memory in ways that watchdogs get wrong: the test program itself, started again with a role.
 
+use crate::again;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -11,8 +12,7 @@ pub(crate) const MIB: usize = 1 << 20;
 
 /// The command that plays a role; `ROLE` has to be in its environment.
 pub(crate) fn words() -> Vec<String> {
-    let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
-    [&program, "--exact", "eater::plays_its_role", "--nocapture"].map(str::to_owned).to_vec()
+    again::words("eater::plays_its_role").to_vec()
 }
 
 /// The option of `new` that sets a role.

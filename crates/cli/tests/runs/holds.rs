@@ -1,5 +1,6 @@
 //! Locks held over HTTP: as long as the connection is open, and not a moment longer.
 
+use crate::again;
 use crate::http::{ask, connect, hold, read, request};
 use crate::lines::Lines;
 use crate::processes;
@@ -97,8 +98,9 @@ const HOLDS: &str = "HOLDS_KEY_AT";
 
 /// A client in its own process, which can be killed: this program, started again.
 fn client(world: &World, key: &str) -> (std::process::Child, u32) {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "holds::holds_on", "--nocapture"]).stdout(Stdio::piped());
+    let [program, words @ ..] = again::words("holds::holds_on");
+    let mut command = std::process::Command::new(program);
+    command.args(words).stdout(Stdio::piped());
     let socket = world.home.join("pinfold.sock");
     let mut child = command.env(HOLDS, format!("{key} {}", socket.display())).spawn().unwrap();
     Lines::of(child.stdout.take().unwrap()).until("the client to hold it", |line| line == "held");

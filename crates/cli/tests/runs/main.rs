@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod accounts;
+mod again;
 mod agents;
 mod answers;
 mod attach;

@@ -1,5 +1,6 @@
 //! Ends what a test started when the test program itself is killed: by a time limit, a person or the kernel.
 
+use crate::again;
 use crate::lines::Lines;
 use crate::processes::Held;
 use crate::world::{Ends, World};
@@ -53,8 +54,9 @@ fn is_killed() {
 
 #[test]
 fn what_a_test_started_ends_although_the_test_was_killed() {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "sweeper::is_killed", "--nocapture"]).env(ROLE, "1").stdout(Stdio::piped());
+    let [program, words @ ..] = again::words("sweeper::is_killed");
+    let mut command = Command::new(program);
+    command.args(words).env(ROLE, "1").stdout(Stdio::piped());
     let mut test = command.spawn().unwrap();
     let lines = Lines::of(test.stdout.take().unwrap());
     let daemon = lines.until("its daemon", |line| line.starts_with("daemon "));

@@ -1,5 +1,6 @@
 //! An agent that sends something through its notify socket: the test program itself, started again with what to send.
 
+use crate::again;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
@@ -8,8 +9,7 @@ const SAYS: &str = "TELLER_SAYS";
 
 /// The command that sends it; the variable has to be in its environment.
 pub(crate) fn words() -> Vec<String> {
-    let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
-    [&program, "--exact", "teller::tells", "--nocapture"].map(str::to_owned).to_vec()
+    again::words("teller::tells").to_vec()
 }
 
 /// The value of `--env` that says what to send.

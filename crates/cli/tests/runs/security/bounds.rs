@@ -1,5 +1,6 @@
 //! How much one agent may use up.
 
+use crate::again;
 use crate::http::ask;
 use crate::processes::PATIENCE;
 use crate::world::{Answer, World, finish};
@@ -109,8 +110,7 @@ fn holds_many() {
 #[test]
 fn the_processes_of_a_run_share_its_holds() {
     let world = World::new();
-    let exe = std::env::current_exe().unwrap();
-    let one = format!("'{}' --exact security::bounds::holds_many --nocapture", exe.display());
+    let one = again::words("security::bounds::holds_many").map(|word| format!("'{word}'")).join(" ");
     // The second process asks when the first has its locks; both hold on until the run ends.
     let script = format!(
         "mkfifo \"$ROOT/wait\"; exec 8<>\"$ROOT/wait\"; {one} <&8 >\"$ROOT/first\" &

@@ -1,6 +1,7 @@
 //! Sandboxes that an agent may put itself into, and what it tries from there.
 #![expect(unsafe_code, reason = "seccomp and Landlock have no safe form")]
 
+use crate::again;
 use crate::processes::PATIENCE;
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -74,10 +75,9 @@ pub(super) fn entering(sandbox: &str) -> String {
         "no_new_privs" => "setpriv --no-new-privs \"$@\"".to_owned(),
         "bare" => "setsid env -i \"PATH=$PATH\" \"PINFOLD_HOME=$PINFOLD_HOME\" \"PINFOLD_LOCKS=$PINFOLD_LOCKS\" \"$@\"".to_owned(),
         role => {
-            let own = std::env::current_exe().unwrap().display().to_string();
-            let test = "security::sandbox::confines_itself";
             // The words pass through a shell: they have no quotes in them.
-            format!("{ROLE}={role} {THEN}=\"exec $*\" {own} --exact {test} --nocapture")
+            let own = again::words("security::sandbox::confines_itself").join(" ");
+            format!("{ROLE}={role} {THEN}=\"exec $*\" {own}")
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Only the daemon commands a shim, and only people join its terminal.
 
 use super::sandbox::{entering, wait_for};
+use crate::again;
 use crate::world::World;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::attach::{Join, Seat, Shown, ViewerInput};
@@ -80,14 +81,13 @@ fn world_with_terminal() -> (World, PathBuf) {
 
 /// The outcome for an agent of another session that sends a command to the shim.
 fn heard_by_an_agent(world: &World, socket: &Path, sandbox: &str, word: &str) -> String {
-    let own = std::env::current_exe().unwrap();
+    let own = again::words("security::shims::speaks_to_a_shim").join(" ");
     let script = format!(
         "attempt() {{ {}; }}; export {SOCKET}={} {WORD}={word}; \
-         attempt {} --exact security::shims::speaks_to_a_shim --nocapture >\"$ROOT/heard\" 2>&1; \
+         attempt {own} >\"$ROOT/heard\" 2>&1; \
          echo over >\"$ROOT/over\"; exec sleep 100000",
         entering(sandbox),
-        socket.display(),
-        own.display()
+        socket.display()
     );
     world.ok(&["new", "evil", "--mode", "once", "--env", "ROOT", "--", "sh", "-c", &script]);
     wait_for("the shim's answer", || world.path("over").exists().then_some(()));
@@ -164,16 +164,15 @@ fn while_no_daemon_lives_a_shim_waits_for_the_next_one_and_obeys_nobody_else() {
 fn a_confined_agent_that_took_the_homes_lock_is_not_the_daemon() {
     let (world, socket) = world_with_terminal();
     let before = world.show("boss");
-    let own = std::env::current_exe().unwrap();
+    let own = again::words("security::shims::speaks_to_a_shim").join(" ");
     // It waits for the daemon's end, takes its lock, and says hello while holding it: descriptor 3 is that of
     // the lock.
     let script = format!(
         "exec 3<{}/daemon.lock; flock 3; \
-         {SOCKET}={} {WORD}=hello setpriv --no-new-privs {} --exact security::shims::speaks_to_a_shim --nocapture \
+         {SOCKET}={} {WORD}=hello setpriv --no-new-privs {own} \
          >\"$ROOT/heard\" 2>&1; echo over >\"$ROOT/over\"; exec 3<&-; exec sleep 100000",
         world.home.display(),
-        socket.display(),
-        own.display()
+        socket.display()
     );
     world.ok(&["new", "evil", "--mode", "once", "--env", "ROOT", "--", "sh", "-c", &script]);
     world.kill_daemon();

@@ -8,7 +8,11 @@ const SERVER: [&str; 3] = ["tail", "-f", "serving"];
 impl Stage {
     /// Creates a session that runs until it is stopped, and waits for its line.
     pub(super) fn server(&self, name: &str, options: &[&str]) {
-        std::fs::write(self.world.path("serving"), "serving\n").unwrap();
+        // Once: `tail` of the server before would notice another writing, and say so.
+        let file = self.world.path("serving");
+        if !file.exists() {
+            std::fs::write(file, "serving\n").unwrap();
+        }
         self.ok(&[&["new", name], options, &["--"], &SERVER].concat());
         self.said(name, "serving");
     }
