@@ -29,12 +29,16 @@ fn main() {
 
 fn talk(lines: u64, pause: Duration) {
     let text = "x".repeat(120);
+    let mut line = Vec::with_capacity(256);
+    let mut out = std::io::stdout().lock();
     // Agents do not speak in unison.
     let begun = Instant::now() + pause * (std::process::id() % 50) / 50;
     for number in 0..lines {
         let due = begun + pause * u32::try_from(number).unwrap();
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        say(&format!("{{\"type\":\"delta\",\"number\":{number},\"text\":\"{text}\"}}\n"));
+        line.clear();
+        writeln!(line, "{{\"type\":\"delta\",\"number\":{number},\"text\":\"{text}\"}}").unwrap();
+        out.write_all(&line).unwrap();
     }
 }
 

@@ -16,6 +16,7 @@ pub mod fault;
 pub mod own;
 pub mod peer;
 pub mod pidfd;
+pub mod priority;
 pub mod private;
 pub mod proc;
 pub mod program;

@@ -4,6 +4,12 @@ use crate::processes::lives;
 use crate::world::{Ends, World, finish, number};
 use serde_json::Value;
 
+/// The priority of a process's first thread, as the kernel has it.
+fn niceness(pid: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(16).unwrap().parse().unwrap()
+}
+
 fn started(world: &World) -> Vec<Value> {
     world.events().into_iter().filter(|event| event["kind"] == "daemon_started").collect()
 }
@@ -91,6 +97,49 @@ fn a_new_binary_takes_over_and_disturbs_nobody() {
     }
     assert!(world.events_of("a", "run_exited").is_empty());
     world.check_history();
+}
+
+/// Programs that take all they can of a processor, until this is dropped.
+struct Crowd(Vec<std::process::Child>);
+
+impl Crowd {
+    fn on(processor: &str) -> Crowd {
+        let words = ["-c", processor, "sh", "-c", "while :; do :; done"];
+        let one = || std::process::Command::new("taskset").args(words).spawn().unwrap();
+        Crowd((0..6).map(|_| one()).collect())
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for one in &mut self.0 {
+            _ = one.kill();
+            _ = one.wait();
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_is_kept_from_running_goes_ahead_where_it_may_and_nothing_inherits_that() {
+    let world = World::new();
+    world.ok(&["up"]);
+    let (daemon, ours) = (world.daemon_pid(), niceness(std::process::id()));
+    assert_eq!(niceness(daemon), ours);
+    let tried = std::process::Command::new("nice").args(["-n", "-20", "nice"]).output().unwrap();
+    let ahead = if ours == 0 && tried.stdout == b"-20\n" { -20 } else { ours };
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).unwrap();
+    let processor = allowed.split([',', '-']).next().unwrap();
+    let pin = ["-p", "-c", processor, &daemon.to_string()];
+    assert!(std::process::Command::new("taskset").args(pin).output().unwrap().status.success());
+    let crowd = Crowd::on(processor);
+    world.until("it is ahead", || {
+        world.ok(&["status"]);
+        (niceness(daemon) == ahead).then_some(())
+    });
+    let session = world.json(&["new", "a", "--", "sleep", "100000"]);
+    assert_eq!((niceness(number(&session["shim_pid"])), niceness(number(&session["pid"]))), (ours, ours));
+    drop(crowd);
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod parts;
 mod per_message;
 mod permissions;
 mod plug;
+mod precedence;
 mod purge;
 mod recover;
 mod rename;

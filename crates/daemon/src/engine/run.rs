@@ -1,5 +1,6 @@
 //! The loop under a runtime: inputs, the alarm, and releasing memory when a burst is over.
 
+use super::precedence::Precedence;
 use super::{Closing, Engine, EngineFault};
 use crate::engine::input::LoopInput;
 use crate::ports::clock::Alarm;
@@ -23,6 +24,7 @@ impl Engine {
 
     async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<LoopInput>) -> Result<(), EngineFault> {
         let alarm = self.alarm.clone();
+        let mut precedence = Precedence::of_this_thread();
         while !self.is_over() {
             tokio::select! {
                 input = inputs.recv() => match input {
@@ -41,6 +43,7 @@ impl Engine {
             }
             self.remove_what_rests();
             self.end_if_at_rest();
+            precedence.check();
         }
         self.say_goodbye();
         Ok(())

@@ -7,6 +7,7 @@ pub mod environ;
 pub mod fdinfo;
 pub mod locks;
 pub mod memory;
+pub mod schedule;
 pub mod stat;
 pub mod status;
 pub mod tree;

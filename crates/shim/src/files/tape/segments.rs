@@ -39,7 +39,13 @@ fn base(name: &str) -> Option<u64> {
 /// Opens a segment for reading; `None` if it is missing, or is not (or not yet) the one that its name says.
 pub(super) fn open(folder: &Path, base: u64) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    match rustix::fs::open(path(folder, base), flags, Mode::empty()) {
+    let open = |more| rustix::fs::open(path(folder, base), flags | more, Mode::empty());
+    // Otherwise every line that is read would be a change of the file that goes to the disk. Only the owner may ask for it.
+    let opened = match open(OFlags::NOATIME) {
+        Err(Errno::PERM) => open(OFlags::empty()),
+        opened => opened,
+    };
+    match opened {
         Ok(fd) => Ok(has_head(&fd, base)?.then_some(fd)),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
