@@ -63,6 +63,8 @@ pub struct PresetChanges {
     pub id_file_keys: Option<IdFileKeys>,
     /// See [`Preset::last_line`].
     pub last_line: Option<String>,
+    /// See [`Preset::spool_key`].
+    pub spool_key: Option<String>,
     /// See [`Preset::writer_lock`].
     pub writer_lock: Option<String>,
     /// See [`Preset::vendor_daemon`].
@@ -131,6 +133,8 @@ pub struct Preset {
     pub id_file_keys: IdFileKeys,
     /// The last line that the terminal program prints to say which session it leaves.
     pub last_line: Option<String>,
+    /// The key of the vendor session in the JSON that hooks of the terminal program write into its spool.
+    pub spool_key: Option<String>,
     /// The file on which the writer of a vendor session holds a flock, below the store.
     pub writer_lock: Option<String>,
     /// The vendor's own daemon, if it has one that keeps sessions.
@@ -268,6 +272,7 @@ impl PresetChanges {
             id_file: above.id_file.clone().or(self.id_file),
             id_file_keys: above.id_file_keys.clone().or(self.id_file_keys),
             last_line: above.last_line.clone().or(self.last_line),
+            spool_key: above.spool_key.clone().or(self.spool_key),
             writer_lock: above.writer_lock.clone().or(self.writer_lock),
             vendor_daemon: above.vendor_daemon.clone().or(self.vendor_daemon),
             set: above.set.clone().or(self.set),
@@ -304,6 +309,7 @@ impl PresetChanges {
             id_file: self.id_file,
             id_file_keys: self.id_file_keys.unwrap_or_default(),
             last_line: self.last_line,
+            spool_key: self.spool_key,
             writer_lock: self.writer_lock,
             vendor_daemon: self.vendor_daemon,
             set: self.set.unwrap_or_default(),

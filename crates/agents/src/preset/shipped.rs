@@ -77,10 +77,11 @@ mod tests {
         assert_eq!(words(&claude), expected);
         assert_eq!((claude.protocol, claude.session), (Protocol::StreamJson, SessionIds::Choose));
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None, socket: "/s" };
-        assert_eq!(claude.interactive(filling).unwrap().unwrap(), ["claude", "--resume=s-1"]);
-        let shown = |transcript| claude.interactive_on(filling, transcript).unwrap().unwrap().join(" ");
-        assert_eq!(shown(VendorTranscript::Exists), "claude --resume=s-1");
-        assert_eq!(shown(VendorTranscript::Missing), "claude --session-id=s-1");
+        let last = |words: Vec<String>| words.last().cloned().unwrap();
+        assert_eq!(last(claude.interactive(filling).unwrap().unwrap()), "--resume=s-1");
+        let shown = |transcript| last(claude.interactive_on(filling, transcript).unwrap().unwrap());
+        assert_eq!(shown(VendorTranscript::Exists), "--resume=s-1");
+        assert_eq!(shown(VendorTranscript::Missing), "--session-id=s-1");
         assert_eq!(claude.version().unwrap(), ["claude", "--version"]);
         assert_eq!(claude.set["CLAUDE_CODE_DISABLE_AGENT_VIEW"], "1");
     }
@@ -140,6 +141,34 @@ mod tests {
         assert_eq!(preset("codex").left_in("claude --resume ee39-1"), None);
         let gemini = preset("gemini");
         assert_eq!(gemini.left_in("To resume this session: gemini --resume c7c6-8"), Some("c7c6-8"));
+    }
+
+    #[test]
+    fn hooks_of_claude_tell_its_spool_which_session_it_leaves() {
+        let claude = preset("claude");
+        let rows: [(&[u8], Option<&str>); 8] = [
+            (br#"r1 {"session_id":"ee39-1","reason":"clear"}"#, Some("ee39-1")),
+            (b"r1 {\"session_id\":\"ee39-1\"}\n", Some("ee39-1")),
+            (br#"r2 {"session_id":"ee39-1"}"#, None),
+            (br#"r1 {"session_id":"ee39-1"#, None),
+            (br#"r1 {"session_id":"--help"}"#, None),
+            (br#"r1 {"session_id":"../x"}"#, None),
+            (br#"r1 {"session_id":7}"#, None),
+            (b"", None),
+        ];
+        for (spool, left) in rows {
+            assert_eq!(claude.left_in_spool("r1", spool).as_deref(), left, "{}", spool.escape_ascii());
+        }
+        assert_eq!(preset("codex").left_in_spool("r1", rows[0].0), None);
+        let words = [claude.interactive.unwrap(), claude.interactive_new.unwrap()];
+        let [resumes, begins] = words.map(|words| words[1].clone());
+        assert_eq!(resumes, begins);
+        let settings: serde_json::Value =
+            serde_json::from_str(resumes.strip_prefix("--settings=").unwrap()).unwrap();
+        let hooks = &settings["hooks"];
+        assert_eq!(hooks["SessionStart"], hooks["SessionEnd"]);
+        let command = hooks["SessionEnd"][0]["hooks"][0]["command"].as_str().unwrap();
+        assert_eq!(command, "printf %s \"$PINFOLD_RUN $(cat)\" >\"$PINFOLD_SPOOL\"");
     }
 
     #[test]

@@ -87,8 +87,14 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
 /// Whether the daemon keeps a variable of its caller: those that say where things are, and our own. Not those
 /// of a run: the caller may be part of one, the daemon is not.
 fn is_the_daemons(name: &OsStr) -> bool {
-    const OF_A_RUN: [&str; 5] =
-        ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_FENCE", "PINFOLD_SOCKET", LOCK_RUNS_VARIABLE];
+    const OF_A_RUN: [&str; 6] = [
+        "PINFOLD_RUN",
+        "PINFOLD_SESSION",
+        "PINFOLD_FENCE",
+        "PINFOLD_SOCKET",
+        "PINFOLD_SPOOL",
+        LOCK_RUNS_VARIABLE,
+    ];
     let Some(name) = name.to_str() else { return false };
     let ours = name.starts_with("PINFOLD_") && !OF_A_RUN.contains(&name);
     let of_rust = ["RUST_BACKTRACE", "RUST_LOG"].contains(&name);

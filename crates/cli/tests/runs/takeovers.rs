@@ -329,6 +329,67 @@ fn a_vendor_session_is_resumed_and_held_by_one_alone() {
     assert_eq!(new("four", "-rf").code, 2);
 }
 
+/// Answers with the vendor session that it was started on.
+const NAMES: &str = "while read -r line; do echo \"PINFOLD_DONE $1\"; done";
+/// A terminal program that goes on in another vendor session and says so in its spool, as a hook would.
+const CLEARS: &str = "stty -echo; echo \"ui of $1\"; while read -r line; do case \"$line\" in quit) exit 0;; \
+     clear*) printf %s \"$PINFOLD_RUN {\\\"id\\\":\\\"${line#* }\\\"}\" >\"$PINFOLD_SPOOL\"; echo cleared;; esac; done";
+
+/// What ends a terminal program.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ending {
+    Quit,
+    QuitWithoutDaemon,
+    ShimKilled,
+    ShimKilledWithoutDaemon,
+}
+
+#[test]
+fn the_session_that_a_hook_named_last_is_gone_on_with_whatever_ends_the_terminal_program() {
+    let world = World::new();
+    for folder in [&world.home, &world.path("work")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::write(world.path("work/chat"), format!("{GUARD}{NAMES}\n")).unwrap();
+    std::fs::write(world.path("work/ui"), format!("{GUARD}{CLEARS}\n")).unwrap();
+    let chat = "[\"sh\", \"{dir}/chat\", \"{vendor_session}\"]";
+    let config = format!(
+        "[agents.chat]\ncommand = {chat}\nresume = {chat}\ninteractive = [\"sh\", \"{{dir}}/ui\", \"{{vendor_session}}\"]\n\
+         session = \"choose\"\nspool_key = \"id\"\nturns = \"done\"\n"
+    );
+    std::fs::write(world.home.join("config.toml"), config).unwrap();
+    world.ok(&["new", "chat", "--agent", "chat", "--dir", "work", "--env", "ROOT"]);
+    let mut known = world.answered(&world.send("first"))["answer"].as_str().unwrap().to_owned();
+    let endings =
+        [Ending::Quit, Ending::QuitWithoutDaemon, Ending::ShimKilled, Ending::ShimKilledWithoutDaemon];
+    for (round, ending) in endings.into_iter().enumerate() {
+        let mut tty = world.attach("chat", &[]);
+        tty.shows(&format!("ui of {known}"));
+        world.wait("chat", "held");
+        let shim = number(&world.show("chat")["shim_pid"]);
+        known = format!("next-{round}");
+        tty.keys(format!("clear {known}\r").as_bytes());
+        tty.shows("cleared");
+        if matches!(ending, Ending::QuitWithoutDaemon | Ending::ShimKilledWithoutDaemon) {
+            world.kill_daemon();
+        }
+        match ending {
+            Ending::Quit | Ending::QuitWithoutDaemon => tty.keys(b"quit\r"),
+            Ending::ShimKilled | Ending::ShimKilledWithoutDaemon => processes::kill(shim),
+        }
+        tty.ended();
+        let answer = world.answered(&world.send("next"))["answer"].clone();
+        assert_eq!(answer, known.as_str(), "{ending:?}: {:#?}", world.events());
+    }
+    let mut tty = world.attach("chat", &[]);
+    tty.shows(&format!("ui of {known}"));
+    let folder = world.home.join("sessions").join(world.show("chat")["id"].as_str().unwrap());
+    std::fs::write(folder.join("spool"), "another-run {\"id\":\"stray\"}").unwrap();
+    quit(&mut tty);
+    assert_eq!(world.answered(&world.send("last"))["answer"], known.as_str(), "another run's word was taken");
+    world.check_history();
+}
+
 /// How often a session is taken over while messages flow and the daemon is killed.
 fn rounds() -> u64 {
     std::env::var("PINFOLD_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(10)

@@ -118,6 +118,12 @@ impl Home {
         self.session(id).join("tape")
     }
 
+    /// Which vendor session the terminal program of a session is in, as its hooks tell.
+    #[must_use]
+    pub fn spool(&self, id: SessionId) -> PathBuf {
+        self.session(id).join("spool")
+    }
+
     /// The exit records of a session.
     #[must_use]
     pub fn records(&self, id: SessionId) -> PathBuf {

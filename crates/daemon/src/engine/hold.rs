@@ -6,9 +6,9 @@
 
 use super::Engine;
 use crate::crash;
-use crate::define::preset::chosen;
+use crate::define::preset::{Preset, chosen};
 use crate::engine::input::LoopInput;
-use crate::engine::session::Handing;
+use crate::engine::session::{Handing, Tracked};
 use crate::output::last_line;
 use crate::ports::locks::{LocksRefused, LocksWanted, Obstacle, RunLocks};
 use pinfold_agents::GaveUp;
@@ -102,8 +102,8 @@ impl Engine {
         crash::point("hold.sent");
     }
 
-    /// A vendor's own terminal program has ended: its last lines may name the conversation that it leaves,
-    /// and the next run continues that one.
+    /// A vendor's own terminal program has ended: its hooks or its last lines may name the conversation that
+    /// it leaves, and the next run continues that one.
     pub(super) fn note_left(&mut self, id: SessionId, run: RunNumber, output: &[String]) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let interactive = match tracked.session.life() {
@@ -119,12 +119,20 @@ impl Engine {
         };
         let preset = self.config.preset(&tracked.definition.agent).filter(|_| interactive);
         let left = preset.and_then(|preset| {
-            last_line::whole(output).find_map(|line| preset.left_in(&line).map(str::to_owned))
+            let told = || last_line::whole(output).find_map(|line| preset.left_in(&line).map(str::to_owned));
+            self.spooled(&preset, tracked, run).or_else(told)
         });
         let known = self.as_known(tracked).vendor_session.clone();
         if let Some(left) = left.filter(|left| known.as_ref() != Some(left)) {
             self.of_run(id, run, RunEvent::VendorLeft { id: left });
         }
+    }
+
+    /// The conversation that a hook of the terminal program named last in this run.
+    fn spooled(&self, preset: &Preset, tracked: &Tracked, run: RunNumber) -> Option<String> {
+        preset.spool_key.as_ref()?;
+        let name = tracked.run_id(run)?.to_string();
+        preset.left_in_spool(&name, &self.ports.shims.spool(&self.home, tracked.id))
     }
 
     /// The vendor does not know the conversation that the run was to continue. Nothing is lost if pinfold

@@ -137,7 +137,8 @@ impl Engine {
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let failures = seen.failures.into_iter().map(|(run, why)| (run, self.cannot_start(id, why)));
         let (failures, last_line) = (failures.collect(), crate::output::last_line::of(&output));
-        if let Some(run) = run.filter(|run| seen.world.exits.iter().any(|(ended, _)| ended == run)) {
+        let ended = |run: &RunNumber| seen.world.exits.iter().any(|(ended, _)| ended == run);
+        if let Some(run) = run.filter(|run| seen.world.shim == ShimSeen::Nobody || ended(run)) {
             self.note_left(id, run, &output);
         }
         let world = World { failures, last_line, dialog: self.unseen_dialog(id), ..seen.world };

@@ -249,6 +249,7 @@ impl Engine {
         self.settle_turn(id);
         let output = self.last_lines(id, run);
         let last_line = last_line::of(&output);
+        self.note_left(id, run, &output);
         let ended = Ended { last_line, read, ..Ended::new(Exit::ShimLost, self.lived(id)) };
         let ended = self.recognise(id, run, ended);
         let facts = Facts { output, ..Facts::default() };

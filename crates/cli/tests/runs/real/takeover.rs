@@ -1,6 +1,7 @@
 //! Claude Code in its own terminal.
 
 use super::stage::Stage;
+use serde_json::json;
 
 #[test]
 fn a_person_takes_over_and_the_session_goes_on_where_the_terminal_left() {
@@ -68,16 +69,24 @@ fn a_conversation_that_was_begun_while_no_daemon_lived_is_gone_on_with() {
 #[test]
 fn a_conversation_that_was_begun_and_not_used_is_begun_with_the_next_message() {
     let stage = Stage::new("claude");
+    let user = stage.world.path("user");
+    std::fs::create_dir_all(user.join(".claude")).unwrap();
+    let hook = json!([{ "hooks": [{ "type": "command", "command": "cat >>$HOME/ends" }] }]);
+    let settings = json!({ "hooks": { "SessionEnd": hook } });
+    std::fs::write(user.join(".claude/settings.json"), settings.to_string()).unwrap();
     stage.new_session();
     stage.says("TURN-one");
     let mut tty = stage.attach();
     tty.shows("reply to one");
     tty.keys(b"/clear\r");
     tty.until("an empty conversation", |screen| !screen.contents().contains("reply to"));
+    // At once: Claude Code has not yet written anywhere else which conversation it is in.
     tty.keys(b"/exit\r");
     assert!(tty.ended().success());
+    let ends = std::fs::read_to_string(user.join("ends")).unwrap();
+    assert!(ends.contains("prompt_input_exit"), "a hook of the user's own is passed over: {ends}");
     assert_eq!(stage.says("TURN-two"), "reply to two");
-    assert_eq!(stage.model.shown_with("two"), ["two"]);
+    assert_eq!(stage.model.shown_with("two"), ["two"], "{}", tty.everything());
     assert_eq!(stage.says("TURN-three"), "reply to three");
     assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
     stage.shown("hand-back after a clear and nothing else");

@@ -42,6 +42,7 @@ pub(super) struct AgentTable {
     /// The meaning of the keys in that file.
     id_file_keys: Option<IdFileKeys>,
     last_line: Option<Quoted>,
+    spool_key: Option<Quoted>,
     writer_lock: Option<Quoted>,
     /// The vendor's own daemon.
     vendor_daemon: Option<VendorDaemon>,
@@ -84,6 +85,7 @@ impl AgentTable {
             id_file: text(&self.id_file),
             id_file_keys: self.id_file_keys.clone(),
             last_line: text(&self.last_line),
+            spool_key: text(&self.spool_key),
             writer_lock: text(&self.writer_lock),
             vendor_daemon: self.vendor_daemon.clone(),
             install: text(&self.install),

@@ -5,6 +5,7 @@ use crate::define::preset::Preset;
 use pinfold_core::MessageId;
 use pinfold_store::Ulid;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What the variables of a run are made from.
@@ -16,6 +17,8 @@ pub(super) struct EnvironmentInputs<'a> {
     pub(super) places: &'a [OsString],
     pub(super) watchdog: Duration,
     pub(super) terminal: bool,
+    /// Where hooks of its terminal program tell which vendor session it is in.
+    pub(super) spool: Option<PathBuf>,
     /// The ids that link its telemetry to the run.
     pub(super) telemetry: Option<Telemetry>,
 }
@@ -54,6 +57,12 @@ pub(super) fn of(given: &EnvironmentInputs<'_>) -> Vec<OsString> {
     if given.watchdog > Duration::ZERO {
         all.push(format!("WATCHDOG_USEC={}", given.watchdog.as_micros()).into());
     }
+    if let Some(spool) = &given.spool {
+        all.retain(|variable| !variable.as_encoded_bytes().starts_with(SPOOL.as_bytes()));
+        let mut variable = OsString::from(SPOOL);
+        variable.push(spool);
+        all.push(variable);
+    }
     if let Some(telemetry) = &given.telemetry {
         all.retain(|variable| !variable.as_encoded_bytes().starts_with(b"OTEL_RESOURCE_ATTRIBUTES="));
         all.push(telemetry.attributes(own.get("OTEL_RESOURCE_ATTRIBUTES").copied()).into());
@@ -68,6 +77,9 @@ pub(super) fn of(given: &EnvironmentInputs<'_>) -> Vec<OsString> {
     }
     all
 }
+
+/// The variable that names the spool, up to its value.
+const SPOOL: &str = "PINFOLD_SPOOL=";
 
 /// `TERM` for sessions that were created without a terminal; every current emulator understands it.
 const USUAL_TERMINAL: &str = "xterm-256color";

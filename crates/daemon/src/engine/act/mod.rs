@@ -11,7 +11,7 @@ mod socket;
 use super::Engine;
 use crate::crash;
 use crate::define::definition::{Definition, TurnEndRule};
-use crate::define::preset::VendorTranscript;
+use crate::define::preset::{Preset, VendorTranscript};
 use crate::engine::input::LoopInput;
 use crate::engine::session::{Reservation, Tracked};
 use crate::engine::taping::MessageDelivery;
@@ -30,6 +30,7 @@ use pinfold_shim::{Command, Directory, Listens, LogLimits, Start, Stdin, TapeLim
 use pinfold_store::{Facts, SessionId};
 use socket::Speaks;
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::Duration;
 use tracing::{trace, warn};
 
@@ -249,6 +250,7 @@ impl Engine {
                 places: &self.home.variables,
                 watchdog: tracked.session.spec().policy.watchdog,
                 terminal,
+                spool: self.spool_of(id, preset.as_ref(), purpose),
                 telemetry: preset.as_ref().and_then(|_| self.telemetry_of(tracked, run)),
             }),
             directory: locked.unwrap_or_else(|| Directory::Path(definition.dir.clone())),
@@ -268,6 +270,12 @@ impl Engine {
             tape: has_tape
                 .then(|| TapeLimits { unheard: most_unheard(self.tapes()), floor: Position(tracked.floor) }),
         }))
+    }
+
+    /// Where the vendor's terminal program says which session it is in, if it has hooks that do.
+    fn spool_of(&self, id: SessionId, preset: Option<&Preset>, purpose: Purpose) -> Option<PathBuf> {
+        let has_hooks = preset.is_some_and(|preset| preset.spool_key.is_some());
+        (has_hooks && purpose != Purpose::Headless).then(|| self.home.spool(id))
     }
 
     /// The ids that link a run's telemetry to it.

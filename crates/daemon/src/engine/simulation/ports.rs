@@ -178,6 +178,10 @@ impl Shims for World {
         Vec::new()
     }
 
+    fn spool(&self, _home: &Home, _id: SessionId) -> Vec<u8> {
+        Vec::new()
+    }
+
     fn ran(&self, _shim: u32) -> Option<u64> {
         None
     }

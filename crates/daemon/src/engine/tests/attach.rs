@@ -160,3 +160,35 @@ fn a_takeover_that_the_daemons_end_overrules_names_who_ended_it() {
     room.tell(LoopInput::Down { agents: AgentsOnDown::Stopped, by: Some(person()), reply: None });
     assert_eq!(room.last_event("takeover_done").data["by"]["user"], json!(77));
 }
+
+#[test]
+fn a_terminal_program_leaves_the_session_that_its_hook_names_else_the_one_that_it_prints() {
+    const SAYS: &str = "bye: w --resume printed\n";
+    const CONFIG: &str =
+        "[agents.w]\ncommand = [\"w\"]\nspool_key = \"id\"\nlast_line = \"w --resume {vendor_session}\"\n";
+    // What the hook wrote, marked with the run itself or with another one.
+    for (own, spool, left) in [
+        (true, r#"{"id":"hooked"}"#, "hooked"),
+        (false, r#"{"id":"hooked"}"#, "printed"),
+        (true, r#"{"id":"hoo"#, "printed"),
+        (true, r#"{"id":"v-1"}"#, "v-1"),
+    ] {
+        let mut room = Room::configured(CONFIG);
+        let more = json!({ "agent": "w", "interactive": ["w"], "vendor_session": "v-1" });
+        let id = room.running("a", &more);
+        let _standings = terminal(&mut room, id, wish(ONE));
+        room.ends(id, FIRST, Exit::Code(0));
+        room.says(
+            id,
+            Report::Started { run: SECOND, process: super::hand::PROCESS, at: pinfold_core::Wall(0) },
+        );
+        assert_eq!(room.state(id), State::Held);
+        let run = room.engine.sessions[&id].run_id(SECOND).unwrap().to_string();
+        let run = if own { run } else { format!("x{run}") };
+        room.desk.lock().spool = format!("{run} {spool}").into_bytes();
+        room.desk.lock().printed = vec![super::ends::printed(SECOND, SAYS)];
+        room.ends(id, SECOND, Exit::Code(0));
+        let known = room.engine.sessions[&id].session.talk().vendor().map(|vendor| vendor.id.clone());
+        assert_eq!(known.as_deref().unwrap_or("v-1"), left, "{own} {spool}");
+    }
+}

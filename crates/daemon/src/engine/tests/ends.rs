@@ -39,7 +39,7 @@ fn in_the_way(room: &Room, id: SessionId) -> Option<Unended> {
     room.engine.sessions[&id].session.unended().cloned()
 }
 
-fn printed(run: RunNumber, text: &str) -> LogEntry {
+pub(super) fn printed(run: RunNumber, text: &str) -> LogEntry {
     let (position, at) = (Position(0), pinfold_core::Wall(0));
     LogEntry {
         position,

@@ -7,6 +7,7 @@ pub(crate) mod observe;
 pub(crate) mod order;
 pub(crate) mod outbox;
 mod processes;
+mod spool;
 pub(crate) mod strangers;
 
 pub(crate) use processes::ShimProcesses;
@@ -65,9 +66,9 @@ pub(crate) trait Shims {
     /// Ends the run of a shim that the store does not know, by the id of its session, and lets the shim go.
     fn end_stranger(&self, id: String, socket: PathBuf, generation: u64, then: Then<()>);
 
-    // The following read synchronously. The files have a fixed size (records, turn) or are read from their
-    // end (log), and the shim has just written them, so they are in memory; and an exit has to be judged
-    // before anything else.
+    // The following read synchronously. The files have a fixed size (records, turn), are read from their end
+    // (log) or up to a length (spool), and were just written, so they are in memory; and an exit has to be
+    // judged before anything else.
 
     /// The exits that a session's shims recorded and that were not acknowledged.
     fn records(&self, home: &Home, id: SessionId) -> Vec<Exited>;
@@ -77,6 +78,9 @@ pub(crate) trait Shims {
 
     /// The last lines of a run.
     fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<LogEntry>;
+
+    /// What a hook of a session's terminal program told last; empty if there is nothing.
+    fn spool(&self, home: &Home, id: SessionId) -> Vec<u8>;
 
     /// The CPU time a shim has used, in nanoseconds, if the kernel counts it.
     fn ran(&self, shim: u32) -> Option<u64>;

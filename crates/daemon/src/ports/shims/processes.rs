@@ -7,10 +7,12 @@ use crate::define::home::Home;
 use crate::ports::Then;
 use crate::ports::locks::{Folders, RunLocks};
 use crate::ports::shims::observe::{SessionLook, SessionSeen, observe};
+use crate::ports::shims::spool;
 use crate::ports::shims::strangers::{self, There};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
+use pinfold_kernel::proc::schedule::Schedule;
 use pinfold_shim::Exited;
 use pinfold_shim::log::LogEntry;
 use pinfold_shim::nursery::Nursery;
@@ -115,9 +117,12 @@ impl Shims for ShimProcesses {
         pinfold_shim::log::tail(&home.log(id), lines, Some(run)).unwrap_or_default()
     }
 
+    fn spool(&self, home: &Home, id: SessionId) -> Vec<u8> {
+        spool::read(&home.spool(id)).unwrap_or_default()
+    }
+
     fn ran(&self, shim: u32) -> Option<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{shim}/schedstat")).ok()?;
-        text.split_ascii_whitespace().next()?.parse().ok()
+        Schedule::of_process(shim).map(|schedule| schedule.ran)
     }
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Ordered {
     pub(crate) records: Vec<Exited>,
     pub(crate) turn: Option<Turn>,
     pub(crate) printed: Vec<LogEntry>,
+    /// What a hook of the terminal program told.
+    pub(crate) spool: Vec<u8>,
     /// The CPU time that shims have used.
     pub(crate) ran: Option<u64>,
     pub(crate) memory: Vec<(&'static str, RunNumber)>,
@@ -274,6 +276,10 @@ impl Shims for Desk {
 
     fn tail(&self, _home: &Home, _id: SessionId, run: RunNumber, _lines: usize) -> Vec<LogEntry> {
         self.lock().printed.iter().filter(|entry| entry.run == run).cloned().collect()
+    }
+
+    fn spool(&self, _home: &Home, _id: SessionId) -> Vec<u8> {
+        self.lock().spool.clone()
     }
 
     fn ran(&self, _shim: u32) -> Option<u64> {
