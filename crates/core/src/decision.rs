@@ -320,7 +320,7 @@ pub enum Record {
     RequestOpened { run: RunNumber, number: RequestNumber, request: RequestKind, title: String },
     RequestAnswered { number: RequestNumber, verdict: Permit, always: bool },
     RequestWithdrawn { number: RequestNumber },
-    VendorSession { run: RunNumber, id: String },
+    VendorSession { run: RunNumber, id: Option<String> },
     GuestStarted { run: RunNumber, guest: u64, pid: u32 },
     GuestEnded { run: RunNumber, guest: u64, exit: Exit, text: Option<String> },
     ConsumerJoined { consumer: ConsumerId },

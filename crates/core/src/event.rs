@@ -290,6 +290,12 @@ pub enum RunEvent {
         /// The vendor's id of the conversation.
         id: String,
     },
+    /// Its vendor does not know the conversation that it was to go on with, and nothing was answered in it: the
+    /// next run begins another one.
+    VendorLost {
+        /// The id of the other one, if the agent does not choose it.
+        another: Option<String>,
+    },
     /// It became known what its agent is doing.
     Standing(Box<Standing>),
     /// Its agent reported what a turn used.

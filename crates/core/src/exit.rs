@@ -103,6 +103,8 @@ pub enum Recognised {
     VendorLock,
     /// The vendor knows no session with this id.
     StaleId,
+    /// The vendor knows no session with this id, in which nothing was answered: the next run begins another one.
+    BeginsAnother,
     /// The vendor wants a login.
     LoginNeeded,
     /// The agent refused a step of the handshake and was told to leave; its exit code says nothing.

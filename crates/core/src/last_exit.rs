@@ -51,6 +51,9 @@ impl fmt::Display for LastExit {
 fn said_of(recognised: Recognised) -> Option<&'static str> {
     match recognised {
         Recognised::StaleId => Some("its vendor does not know the conversation that it was to go on with"),
+        Recognised::BeginsAnother => {
+            Some("its vendor did not know its conversation, in which nothing was answered")
+        }
         Recognised::LoginNeeded => Some("it needs a login"),
         Recognised::NoHandshake => Some("it refused the handshake of its protocol"),
         Recognised::VendorLock | Recognised::Unlocked | Recognised::UsageLimit { .. } => None,
@@ -82,6 +85,10 @@ mod tests {
             (
                 recognised(Exit::Code(0), Verdict::Hopeless, Some("no"), Some(Recognised::StaleId)),
                 "exited with 0 after 1.8 s: its vendor does not know the conversation that it was to go on with: `no`",
+            ),
+            (
+                recognised(Exit::Code(1), Verdict::Clean, None, Some(Recognised::BeginsAnother)),
+                "exited with 1 after 1.8 s: its vendor did not know its conversation, in which nothing was answered",
             ),
         ];
         for (told, expected) in rows {

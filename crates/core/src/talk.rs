@@ -25,8 +25,14 @@ pub struct Talk {
 pub struct Vendor {
     /// The vendor's id of it.
     pub id: String,
-    /// The run that named it.
+    /// The run that named it, or that lost it.
     pub run: RunNumber,
+    /// How many messages of the session were done when it was named.
+    #[serde(default)]
+    pub done_before: u64,
+    /// Whether its vendor does not know it: the next run begins another one.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// Something that an agent asks a person.
@@ -220,6 +226,16 @@ impl Talk {
     #[must_use]
     pub fn vendor(&self) -> Option<&Vendor> {
         self.vendor.as_ref()
+    }
+
+    /// Returns the conversation that the next run goes on with, for a session that was defined with this one;
+    /// `None` if it begins one.
+    #[must_use]
+    pub fn conversation<'a>(&'a self, defined: Option<&'a str>) -> Option<&'a str> {
+        match &self.vendor {
+            Some(vendor) => (!vendor.lost).then_some(&vendor.id),
+            None => defined,
+        }
     }
 
     /// Returns the number of the next request.

@@ -84,6 +84,7 @@ pub enum Why {
     },
     VendorSessionBusy,
     VendorSessionLearned,
+    VendorSessionLost,
     Refused,
     GoingDown,
 
@@ -293,6 +294,7 @@ impl fmt::Display for Why {
             Why::ShimGone => f.write_str("its shim had left; the locks are taken again"),
             Why::WatchdogSilent => f.write_str("its watchdog was silent for too long"),
             Why::VendorSessionLearned => f.write_str("the agent said which conversation it is in"),
+            Why::VendorSessionLost => f.write_str("its vendor lost a conversation without an answer"),
             Why::VendorSessionBusy => f.write_str("its vendor session is held by another process"),
             Why::Refused => f.write_str("that cannot be done in its state"),
             Why::GoingDown => f.write_str("the daemon is going down"),

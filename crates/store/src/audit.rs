@@ -218,7 +218,7 @@ mod tests {
                 Record::RequestAnswered { number, verdict: Permit::Deny, always: true }
             }
             Record::RequestAnswered { .. } => Record::RequestWithdrawn { number },
-            Record::RequestWithdrawn { .. } => Record::VendorSession { run, id: "s-1".into() },
+            Record::RequestWithdrawn { .. } => Record::VendorSession { run, id: Some("s-1".into()) },
             Record::VendorSession { .. } => Record::GuestStarted { run, guest: 2, pid: 8 },
             Record::GuestStarted { .. } => {
                 Record::GuestEnded { run, guest: 2, exit: Exit::Code(3), text: None }

@@ -82,6 +82,7 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::StartFailed(failure) => draft.start_failed(run, failure),
         RunEvent::VendorLearned { id } => draft.vendor_learned(run, id),
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
+        RunEvent::VendorLost { another } => draft.vendor_lost(run, another.as_deref()),
         RunEvent::Standing(standing) => draft.standing(run, standing),
         RunEvent::Spent(report) => draft.spent(run, report),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),

@@ -120,18 +120,43 @@ impl Draft<'_> {
 
     /// Stores the id for a run that is ending; the next run takes the lock when it starts.
     pub(super) fn vendor_left(&mut self, run: RunNumber, id: &str) -> Why {
-        let known = self.session.talk.vendor().is_some_and(|vendor| vendor.id == id);
+        let known = self.session.talk.vendor().is_some_and(|vendor| vendor.id == id && !vendor.lost);
         if self.session.live_run() != Some(run) || known {
             return Why::Stale;
         }
-        self.change(Change::Vendor(Box::new(Vendor { id: id.to_owned(), run })));
-        self.record(Record::VendorSession { run, id: id.to_owned() });
+        self.name_vendor(run, id);
         Why::VendorSessionLearned
+    }
+
+    /// Gives up a conversation in which nothing was answered. Another one has this id, or gets one from the
+    /// agent in the next run.
+    pub(super) fn vendor_lost(&mut self, run: RunNumber, another: Option<&str>) -> Why {
+        let lost = self.session.talk.vendor().is_some_and(|vendor| vendor.lost);
+        if self.session.live_run() != Some(run) || lost {
+            return Why::Stale;
+        }
+        match (another, self.session.talk.vendor()) {
+            (Some(another), _) => self.name_vendor(run, another),
+            (None, None) => return Why::Stale,
+            (None, Some(vendor)) => {
+                let lost = Vendor { run, lost: true, ..vendor.clone() };
+                self.change(Change::Vendor(Box::new(lost)));
+                self.record(Record::VendorSession { run, id: None });
+            }
+        }
+        Why::VendorSessionLost
+    }
+
+    fn name_vendor(&mut self, run: RunNumber, id: &str) {
+        let (done_before, _) = self.session.inbox.settled();
+        let vendor = Vendor { id: id.to_owned(), run, done_before, lost: false };
+        self.change(Change::Vendor(Box::new(vendor)));
+        self.record(Record::VendorSession { run, id: Some(id.to_owned()) });
     }
 
     /// Repeats what a new daemon has to do for a conversation that goes on.
     pub(super) fn resume_talk(&mut self, run: RunNumber) {
-        if let Some(vendor) = self.session.talk.vendor().filter(|vendor| vendor.run == run) {
+        if let Some(vendor) = self.session.talk.vendor().filter(|vendor| vendor.run == run && !vendor.lost) {
             let id = vendor.id.clone();
             self.act(Action::HoldVendor { run, id });
         }

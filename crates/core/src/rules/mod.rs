@@ -153,6 +153,7 @@ fn resets(ended: &Ended) -> Option<crate::time::Wall> {
         Some(
             Recognised::VendorLock
             | Recognised::StaleId
+            | Recognised::BeginsAnother
             | Recognised::LoginNeeded
             | Recognised::NoHandshake
             | Recognised::Unlocked,

@@ -250,6 +250,29 @@ fn a_vendor_session_that_is_learned_is_locked_once_and_again_by_the_next_daemon(
 }
 
 #[test]
+fn a_conversation_that_its_vendor_lost_is_neither_locked_nor_gone_on_with_and_may_come_back() {
+    let mut driver = in_a_turn();
+    let run = driver.run();
+    driver.of_run(run, RunEvent::VendorLost { another: None });
+    assert_eq!(driver.session.talk().conversation(Some("defined")), Some("defined"), "there is none to lose");
+    driver.of_run(run, RunEvent::VendorLearned { id: "one".into() });
+    assert_eq!(driver.session.talk().conversation(Some("defined")), Some("one"));
+    driver.of_run(run, RunEvent::VendorLost { another: None });
+    assert_eq!(driver.session.talk().conversation(Some("defined")), None);
+    let before = driver.actions.len();
+    driver.daemon_restarts(ShimSeen::Keeping { run, process: Process { pid: 101, fence: 1 } }, Vec::new());
+    let held = |action: &Action| matches!(action, Action::HoldVendor { .. });
+    assert!(!driver.actions[before..].iter().any(held), "{:?}", driver.actions);
+    driver.of_run(run, RunEvent::VendorLearned { id: "one".into() });
+    assert_eq!(driver.session.talk().conversation(None), Some("one"));
+    driver.of_run(run, RunEvent::VendorLost { another: Some("two".into()) });
+    assert_eq!(driver.session.talk().conversation(None), Some("two"));
+    let stale = pinfold_core::RunNumber(run.0 + 1);
+    driver.of_run(stale, RunEvent::VendorLost { another: None });
+    assert_eq!(driver.session.talk().conversation(None), Some("two"), "another run's loss");
+}
+
+#[test]
 fn an_interrupt_that_crossed_the_end_of_a_turn_costs_the_next_message_nothing() {
     let mut driver = in_a_turn();
     driver.answers();

@@ -240,11 +240,11 @@ impl Definition {
         self.exec.as_ref().is_some_and(|exec| exec.prompt == PromptBy::Argv)
     }
 
-    /// A copy that continues another conversation of its vendor.
-    pub(crate) fn resuming(&self, vendor_session: &str, preset: Option<&Preset>) -> Definition {
-        let mut resuming = Definition { vendor_session: Some(vendor_session.to_owned()), ..self.clone() };
+    /// A copy that continues another conversation of its vendor, or begins one.
+    pub(crate) fn resuming(&self, vendor_session: Option<&str>, preset: Option<&Preset>) -> Definition {
+        let mut resuming = Definition { vendor_session: vendor_session.map(str::to_owned), ..self.clone() };
         if let Some(preset) = preset {
-            // What could be filled in without the id can be filled in with it.
+            // What could be filled in before can be filled in with another id.
             _ = resuming.fill(preset, None);
         }
         resuming

@@ -513,7 +513,7 @@ fn is_headless(life: &Life) -> bool {
 /// The set-up with which a run of a session starts.
 fn setup(tracked: &Tracked) -> Setup {
     let definition = &tracked.definition;
-    let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.clone());
+    let vendor_session = tracked.session.talk().conversation(definition.vendor_session.as_deref());
     let per_message = definition.protocol == Protocol::Exec;
     Setup {
         protocol: definition.protocol,
@@ -522,7 +522,7 @@ fn setup(tracked: &Tracked) -> Setup {
         exec: definition.exec.as_deref().cloned().unwrap_or_default(),
         thread: definition.thread.clone(),
         dir: definition.dir.display().to_string(),
-        vendor_session: learned.or_else(|| definition.vendor_session.clone()),
+        vendor_session: vendor_session.map(str::to_owned),
         prompted: tracked.session.inbox().next_waiting().filter(|_| per_message),
     }
 }

@@ -6,7 +6,8 @@
 
 use super::Engine;
 use crate::crash;
-use crate::define::preset::{Preset, chosen};
+use crate::define::definition::Definition;
+use crate::define::preset::{Preset, SessionIds, chosen};
 use crate::engine::input::LoopInput;
 use crate::engine::session::{Handing, Tracked};
 use crate::output::last_line;
@@ -28,7 +29,7 @@ impl Engine {
             return;
         }
         let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
-        let definition = tracked.definition.resuming(vendor, None);
+        let definition = tracked.definition.resuming(Some(vendor), None);
         let wanted = LocksWanted::new(&tracked.name, &definition, name).and_then(LocksWanted::of_vendor);
         let Some(wanted) = wanted else { return };
         let (handle, vendor) = (self.handle.clone(), vendor.to_owned());
@@ -135,27 +136,27 @@ impl Engine {
         preset.left_in_spool(&name, &self.ports.shims.spool(&self.home, tracked.id))
     }
 
-    /// The vendor does not know the conversation that the run was to continue. Nothing is lost if pinfold
-    /// chose the id and it never answered: some vendors write down an id whose first turn failed, and then
-    /// neither begin nor resume it. Nor is anything lost if it was begun in the vendor's terminal just before
-    /// and nothing was said in it: that cannot be resumed either. The next run begins another one.
+    /// The vendor does not know the conversation that the run was to continue. If nothing was answered in it,
+    /// nothing is lost, and the next run begins another one: some vendors write down an id only with the first
+    /// answer, or write it down and then neither begin nor resume it.
     pub(super) fn vendor_unknown(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
-        let (answered, _) = tracked.session.inbox().settled();
-        let chosen_now = answered == 0 && tracked.definition.vendor_chosen;
-        let vendor = tracked.session.talk().vendor();
-        let begun_before = vendor.is_some_and(|vendor| vendor.run.0 + 1 == run.0);
-        if !chosen_now && !begun_before {
+        if !is_unused(tracked, run) {
             warn!(%id, run = run.0, "its vendor does not know the session that it was to go on with");
             return;
         }
         warn!(%id, run = run.0, "its vendor does not know its session, in which nothing was answered: it gets another one");
-        let another = chosen(self.ports.clock.dice());
-        self.of_run(id, run, RunEvent::VendorLeft { id: another });
+        let preset = self.config.preset(&tracked.definition.agent);
+        let chooses = preset.is_some_and(|preset| preset.session == SessionIds::Choose);
+        let another = (chooses || tracked.definition.vendor_chosen).then(|| chosen(self.ports.clock.dice()));
+        self.of_run(id, run, RunEvent::VendorLost { another });
     }
 
     /// What the exit code of a run does not say: its agent was told to leave because the handshake failed.
     pub(super) fn gave_up(&mut self, id: SessionId, run: RunNumber) -> Option<Recognised> {
+        if self.begins_another(id, run) {
+            return Some(Recognised::BeginsAnother);
+        }
         let taping = self.taping(id).filter(|taping| taping.fold.run() == run)?;
         Some(match taping.fold.gave_up()? {
             GaveUp::UnknownSession => Recognised::StaleId,
@@ -169,7 +170,7 @@ impl Engine {
         let vendor = self.sessions.get(&id).and_then(|tracked| tracked.session.talk().vendor().cloned());
         let Some(vendor) = vendor.filter(|vendor| vendor.run == run) else { return false };
         let said = self.taping(id).filter(|taping| taping.fold.run() == run);
-        said.is_some_and(|taping| taping.fold.vendor_session() != Some(&vendor.id))
+        said.is_some_and(|taping| vendor.lost || taping.fold.vendor_session() != Some(&vendor.id))
     }
 
     /// The shim says which locks it holds now: the daemon drops its copies.
@@ -192,5 +193,18 @@ impl Engine {
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.handing.clear();
         }
+    }
+}
+
+/// Whether nothing is lost with the conversation that a run cannot go on with. One that a person named is never
+/// given up. What a person says in the vendor's own terminal is not counted as an answer: in a session that has
+/// answered, only a conversation of the run before counts as unused.
+fn is_unused(tracked: &Tracked, run: RunNumber) -> bool {
+    let (done, _) = tracked.session.inbox().settled();
+    let Definition { vendor_session, vendor_chosen, .. } = &*tracked.definition;
+    match tracked.session.talk().vendor() {
+        Some(vendor) if vendor_session.as_ref() == Some(&vendor.id) => done == 0 && *vendor_chosen,
+        Some(vendor) => done == vendor.done_before && (done == 0 || vendor.run.0 + 1 == run.0),
+        None => done == 0 && *vendor_chosen,
     }
 }

@@ -87,8 +87,7 @@ fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definit
 
 /// The vendor conversation that it is in, or was to be in.
 fn vendor_session(core: &pinfold_core::Session, definition: &Definition) -> Option<String> {
-    let learned = core.talk().vendor().map(|vendor| vendor.id.clone());
-    learned.or_else(|| definition.vendor_session.clone())
+    core.talk().conversation(definition.vendor_session.as_deref()).map(str::to_owned)
 }
 
 fn guest_pid(core: &pinfold_core::Session) -> Option<u32> {

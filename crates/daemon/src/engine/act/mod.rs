@@ -187,10 +187,10 @@ impl Engine {
     /// The definition of a session, with the vendor conversation known by now.
     pub(in crate::engine) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
         let definition = &*tracked.definition;
-        let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.as_str());
-        match learned.filter(|learned| definition.vendor_session.as_deref() != Some(learned)) {
-            Some(id) => Cow::Owned(definition.resuming(id, self.config.preset(&definition.agent).as_ref())),
-            None => Cow::Borrowed(definition),
+        let defined = definition.vendor_session.as_deref();
+        match tracked.session.talk().conversation(defined) {
+            known if known == defined => Cow::Borrowed(definition),
+            known => Cow::Owned(definition.resuming(known, self.config.preset(&definition.agent).as_ref())),
         }
     }
 

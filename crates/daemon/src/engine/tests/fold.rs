@@ -10,7 +10,7 @@ use pinfold_core::decision::Answer;
 use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
 use pinfold_core::talk::{Activity, Permit, RequestAnswer};
-use pinfold_core::{Event, State, Wall};
+use pinfold_core::{Event, RunNumber, State, Wall};
 use pinfold_shim::tape::Position;
 use pinfold_shim::{Command, Report, SayRefused, TapeEnd, TapeReport};
 use pinfold_store::{MessageState, SessionId};
@@ -322,13 +322,69 @@ fn a_conversation_that_pinfold_chose_and_its_vendor_does_not_know_is_begun_anew_
     let another = conversation(&room, shim.id).expect("another one was chosen");
     assert_ne!(another, "v-1");
     assert_eq!(room.row(message).state, MessageState::Delivered, "it has not failed");
-    shim.append(EntryKind::End, &[]);
-    let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
-    let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(42), LONG) };
-    room.says(shim.id, Report::Exited(ended));
-    shim.serve(&mut room);
+    exits(&mut room, &mut shim, 42);
     assert_eq!(room.row(message).state, MessageState::Queued, "the next run gets it");
     assert_eq!(conversation(&room, shim.id), Some(another));
+    assert_eq!(room.last_event("run_exited").data["verdict"], "clean");
+}
+
+/// The agent exits, and its tape was heard to the end.
+fn exits(room: &mut Room, shim: &mut TapedShim, code: i32) {
+    shim.append(EntryKind::End, &[]);
+    let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
+    let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(shim.run, Exit::Code(code), LONG) };
+    room.says(shim.id, Report::Exited(ended));
+    shim.serve(room);
+}
+
+/// The next run is started after a while.
+fn runs_again(room: &mut Room, shim: &mut TapedShim) {
+    room.pass(Duration::from_secs(60));
+    shim.serve(room);
+    let starts = |told: &Command| matches!(told, Command::Start(start) if start.run > shim.run);
+    assert!(shim.told.iter().any(starts), "{:?}", shim.told);
+    shim.run = RunNumber(shim.run.0 + 1);
+    (shim.said, shim.lines) = (0, Vec::new());
+    room.says(shim.id, Report::Started { run: shim.run, process: PROCESS, at: Wall(0) });
+    shim.serve(room);
+}
+
+#[test]
+fn a_conversation_that_its_agent_named_and_its_vendor_does_not_know_is_begun_anew_unless_it_has_answered() {
+    for answered in [false, true] {
+        let mut room = Room::new();
+        let mut shim = ready(&mut room);
+        shim.prints(&mut room, &json!({ "type": "session", "id": "s-1" }).to_string());
+        let message = room.send(shim.id, "hello", None);
+        shim.serve(&mut room);
+        shim.takes(&mut room);
+        if answered {
+            shim.answers(&mut room, "world");
+        }
+        exits(&mut room, &mut shim, 1);
+        runs_again(&mut room, &mut shim);
+        assert!(shim.lines[0].1.contains("s-1"), "{:?}", shim.lines);
+        shim.prints(&mut room, &json!({ "type": "refused", "why": "unknown" }).to_string());
+        let known = room.engine.sessions[&shim.id].session.talk().conversation(None).map(str::to_owned);
+        assert_eq!(known.as_deref(), answered.then_some("s-1"));
+        if answered {
+            continue;
+        }
+        assert_eq!(room.last_event("vendor_session").data["vendor_session"], json!(null));
+        // The next daemon knows it too.
+        let mut room = room.again();
+        shim.is_found(&mut room);
+        exits(&mut room, &mut shim, 0);
+        assert_eq!(room.last_event("run_exited").data["verdict"], "clean");
+        runs_again(&mut room, &mut shim);
+        assert!(!shim.lines[0].1.contains("s-1"), "{:?}", shim.lines);
+        shim.is_ready(&mut room);
+        shim.prints(&mut room, &json!({ "type": "session", "id": "s-2" }).to_string());
+        shim.takes(&mut room);
+        shim.answers(&mut room, "world");
+        assert_eq!(room.row(message).state, MessageState::Done);
+        assert_eq!(conversation(&room, shim.id).as_deref(), Some("s-2"));
+    }
 }
 
 #[test]

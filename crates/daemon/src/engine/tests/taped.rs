@@ -122,11 +122,11 @@ impl TapedShim {
     /// The next daemon finds it with its agent.
     pub(super) fn is_found(&mut self, room: &mut Room) {
         let (_, then) = room.desk.lock().looks.pop().unwrap();
-        let keeping = Keeping::Running { run: FIRST, process: PROCESS, at: Wall(0) };
+        let keeping = Keeping::Running { run: self.run, process: PROCESS, at: Wall(0) };
         let mut up = room.up(self.id, keeping, Vec::new());
         up.welcome.can = Can { tape: true, hold: true, ..Can::default() };
         up.welcome.tape = Some(self.standing());
-        let seen = ShimSeen::Keeping { run: FIRST, process: PROCESS };
+        let seen = ShimSeen::Keeping { run: self.run, process: PROCESS };
         then(SessionSeen { shim: Some(up), ..SessionSeen::of(Machine::Same, seen, Vec::new()) });
         room.settle();
         self.serve(room);
