@@ -28,14 +28,29 @@ pub(crate) enum Moment {
 impl Victim {
     fn kill(self, stage: &Stage) {
         match self {
-            Victim::Agent => processes::kill(stage.pid()),
-            Victim::Shim => processes::kill(number(&stage.show()["shim_pid"])),
-            Victim::Bridge => processes::kill(bridge_of(stage.pid()).expect("a bridge")),
+            Victim::Agent | Victim::Shim | Victim::Bridge => processes::kill(self.pid(stage)),
             Victim::Daemon => {
                 stage.world.kill_daemon();
                 stage.ok(&["up"]);
             }
         }
+    }
+
+    fn pid(self, stage: &Stage) -> u32 {
+        match self {
+            Victim::Agent => stage.pid(),
+            Victim::Shim => number(&stage.show()["shim_pid"]),
+            Victim::Bridge => bridge_of(stage.pid()).expect("a bridge"),
+            Victim::Daemon => stage.world.daemon_pid(),
+        }
+    }
+
+    /// Kills it in the moment in which the gate is opened for the next run.
+    fn dies_at(self, gate: &Gate, stage: &Stage) {
+        // Asking for it takes long enough for a turn to end.
+        let pid = self.pid(stage);
+        gate.open();
+        processes::kill(pid);
     }
 
     fn word(self) -> &'static str {
@@ -123,8 +138,7 @@ fn in_the_handshake(agent: &'static str, victim: Victim) -> Stage {
             gate.let_go();
         }
         Victim::Agent | Victim::Shim | Victim::Bridge => {
-            gate.open();
-            victim.kill(&stage);
+            victim.dies_at(&gate, &stage);
         }
     }
     // Nothing was told before, so nothing is told again.
@@ -168,8 +182,7 @@ fn in_a_tool(stage: Stage, victim: Victim, asks: bool) -> Stage {
             gate.let_go();
         }
         Victim::Agent | Victim::Shim | Victim::Bridge => {
-            gate.open();
-            victim.kill(&stage);
+            victim.dies_at(&gate, &stage);
             allow();
         }
     }
