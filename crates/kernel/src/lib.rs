@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod allocator;
+pub mod awake;
 pub mod caller;
 pub mod cgroup;
 pub mod checksum;

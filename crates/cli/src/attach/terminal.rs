@@ -8,6 +8,7 @@ use crate::output::{Failure, Kind, talk};
 use crate::signals::Signals;
 use pinfold_core::RunNumber;
 use pinfold_core::quoted::quoted;
+use pinfold_kernel::awake;
 use pinfold_shim::Decoder;
 use pinfold_shim::attach::{Join, Keyboard, Seat, Shown, ViewerInput, connect};
 use pinfold_terminal::{Allow, Filter};
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant};
 const READ: usize = 64 << 10;
 /// The shim reports the end of a run first; a living daemon says how it ended within this time.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long the answer to a key is awaited without sleep.
+const AWAKE: Duration = Duration::from_micros(200);
 
 /// How long our terminal may take to answer a query; after that no answer is expected.
 const LATE: Duration = Duration::from_millis(50);
@@ -133,7 +137,7 @@ struct Showing {
 
 impl Showing {
     fn live(&mut self, signals: &Signals) -> Over {
-        let mut typed = vec![0; READ];
+        let (mut typed, mut awake) = (vec![0; READ], Duration::ZERO);
         loop {
             let stdin = rustix::stdio::stdin();
             let mut fds = [
@@ -141,11 +145,12 @@ impl Showing {
                 PollFd::new(&stdin, PollFlags::IN),
                 PollFd::new(signals, PollFlags::IN),
             ];
-            match rustix::event::poll(&mut fds, None) {
+            match awake::poll(&mut fds, None, awake) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return Over::Asked,
             }
             let [shown, keys, signalled] = fds.map(|fd| !fd.revents().is_empty());
+            awake = if keys { AWAKE } else { Duration::ZERO };
             // A new size goes to the shim before the keys typed after it.
             let over = None
                 .or_else(|| if signalled { self.signals(signals) } else { None })
