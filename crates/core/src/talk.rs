@@ -30,9 +30,36 @@ pub struct Vendor {
     /// How many messages of the session were done when it was named.
     #[serde(default)]
     pub done_before: u64,
-    /// Whether its vendor does not know it: the next run begins another one.
+    /// Who named it.
     #[serde(default)]
-    pub lost: bool,
+    pub by: NamedBy,
+}
+
+/// Who named a conversation of the vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamedBy {
+    /// The agent: it was in it.
+    #[default]
+    Agent,
+    /// Pinfold: it replaces one that the vendor does not know, and the next run begins it.
+    Pinfold,
+    /// Nobody any more: its vendor does not know it, and the agent names another one in the next run.
+    Nobody,
+}
+
+impl Vendor {
+    /// Whether there is no such conversation any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.by == NamedBy::Nobody
+    }
+
+    /// Whether this run found out that its vendor does not know the conversation, and the next one begins another.
+    #[must_use]
+    pub fn was_lost_in(&self, run: RunNumber) -> bool {
+        self.run == run && self.by != NamedBy::Agent
+    }
 }
 
 /// Something that an agent asks a person.
@@ -233,7 +260,7 @@ impl Talk {
     #[must_use]
     pub fn conversation<'a>(&'a self, defined: Option<&'a str>) -> Option<&'a str> {
         match &self.vendor {
-            Some(vendor) => (!vendor.lost).then_some(&vendor.id),
+            Some(vendor) => (!vendor.is_lost()).then_some(&vendor.id),
             None => defined,
         }
     }

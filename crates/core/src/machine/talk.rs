@@ -6,7 +6,8 @@ use crate::decision::{Action, Answer, Change, Record, Refusal};
 use crate::event::RequestEvent;
 use crate::ids::{RequestNumber, RunNumber};
 use crate::talk::{
-    MOST_REQUESTS, Permissions, Permit, Request, RequestAnswer, RequestChange, RequestKind, Standing, Vendor,
+    MOST_REQUESTS, NamedBy, Permissions, Permit, Request, RequestAnswer, RequestChange, RequestKind,
+    Standing, Vendor,
 };
 use crate::why::{RequestStep, Why};
 
@@ -120,26 +121,26 @@ impl Draft<'_> {
 
     /// Stores the id for a run that is ending; the next run takes the lock when it starts.
     pub(super) fn vendor_left(&mut self, run: RunNumber, id: &str) -> Why {
-        let known = self.session.talk.vendor().is_some_and(|vendor| vendor.id == id && !vendor.lost);
+        let known = self.session.talk.vendor().is_some_and(|vendor| vendor.id == id && !vendor.is_lost());
         if self.session.live_run() != Some(run) || known {
             return Why::Stale;
         }
-        self.name_vendor(run, id);
+        self.name_vendor(run, id, NamedBy::Agent);
         Why::VendorSessionLearned
     }
 
     /// Gives up a conversation in which nothing was answered. Another one has this id, or gets one from the
     /// agent in the next run.
     pub(super) fn vendor_lost(&mut self, run: RunNumber, another: Option<&str>) -> Why {
-        let lost = self.session.talk.vendor().is_some_and(|vendor| vendor.lost);
+        let lost = self.session.talk.vendor().is_some_and(Vendor::is_lost);
         if self.session.live_run() != Some(run) || lost {
             return Why::Stale;
         }
         match (another, self.session.talk.vendor()) {
-            (Some(another), _) => self.name_vendor(run, another),
+            (Some(another), _) => self.name_vendor(run, another, NamedBy::Pinfold),
             (None, None) => return Why::Stale,
             (None, Some(vendor)) => {
-                let lost = Vendor { run, lost: true, ..vendor.clone() };
+                let lost = Vendor { run, by: NamedBy::Nobody, ..vendor.clone() };
                 self.change(Change::Vendor(Box::new(lost)));
                 self.record(Record::VendorSession { run, id: None });
             }
@@ -147,16 +148,18 @@ impl Draft<'_> {
         Why::VendorSessionLost
     }
 
-    fn name_vendor(&mut self, run: RunNumber, id: &str) {
+    fn name_vendor(&mut self, run: RunNumber, id: &str, by: NamedBy) {
         let (done_before, _) = self.session.inbox.settled();
-        let vendor = Vendor { id: id.to_owned(), run, done_before, lost: false };
+        let vendor = Vendor { id: id.to_owned(), run, done_before, by };
         self.change(Change::Vendor(Box::new(vendor)));
         self.record(Record::VendorSession { run, id: Some(id.to_owned()) });
     }
 
     /// Repeats what a new daemon has to do for a conversation that goes on.
     pub(super) fn resume_talk(&mut self, run: RunNumber) {
-        if let Some(vendor) = self.session.talk.vendor().filter(|vendor| vendor.run == run && !vendor.lost) {
+        if let Some(vendor) =
+            self.session.talk.vendor().filter(|vendor| vendor.run == run && !vendor.is_lost())
+        {
             let id = vendor.id.clone();
             self.act(Action::HoldVendor { run, id });
         }

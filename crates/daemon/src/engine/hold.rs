@@ -166,11 +166,9 @@ impl Engine {
     }
 
     /// Whether a run gave up its conversation because the vendor did not know it.
-    pub(super) fn begins_another(&mut self, id: SessionId, run: RunNumber) -> bool {
-        let vendor = self.sessions.get(&id).and_then(|tracked| tracked.session.talk().vendor().cloned());
-        let Some(vendor) = vendor.filter(|vendor| vendor.run == run) else { return false };
-        let said = self.taping(id).filter(|taping| taping.fold.run() == run);
-        said.is_some_and(|taping| vendor.lost || taping.fold.vendor_session() != Some(&vendor.id))
+    pub(super) fn begins_another(&self, id: SessionId, run: RunNumber) -> bool {
+        let vendor = self.sessions.get(&id).and_then(|tracked| tracked.session.talk().vendor());
+        vendor.is_some_and(|vendor| vendor.was_lost_in(run))
     }
 
     /// The shim says which locks it holds now: the daemon drops its copies.
