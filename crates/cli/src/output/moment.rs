@@ -2,18 +2,31 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
+
+/// The zone of people's times while this process lives.
+static ZONE: LazyLock<TimeZone> = LazyLock::new(|| match std::env::var_os("TZ") {
+    None => of_machine(Path::new("/etc/localtime")).unwrap_or_else(TimeZone::system),
+    Some(_) => TimeZone::system(),
+});
+
+/// The zone in a file. [`TimeZone::system`] lists every zone of the machine to find its name, which takes longer
+/// than most commands.
+fn of_machine(file: &Path) -> Option<TimeZone> {
+    TimeZone::tzif("local", &std::fs::read(file).ok()?).ok()
+}
 
 /// A time from an object, to the second, in local time.
 pub(crate) fn moment(text: &str) -> String {
-    in_zone(text, &TimeZone::system()).unwrap_or_else(|| text.to_owned())
+    in_zone(text, &ZONE).unwrap_or_else(|| text.to_owned())
 }
 
 /// The same with its zone, for a sentence that may be read elsewhere.
 pub(crate) fn zoned(text: &str) -> String {
-    let zone = TimeZone::system();
-    let name = text.parse::<Timestamp>().ok().map(|at| at.to_zoned(zone.clone()).strftime("%Z").to_string());
-    match in_zone(text, &zone).zip(name) {
+    let name = text.parse::<Timestamp>().ok().map(|at| at.to_zoned(ZONE.clone()).strftime("%Z").to_string());
+    match in_zone(text, &ZONE).zip(name) {
         Some((at, name)) => format!("{at} {name}"),
         None => text.to_owned(),
     }
@@ -67,6 +80,25 @@ mod tests {
             assert_eq!(in_zone(text, &zone).as_deref(), expected, "{text}");
         }
         assert_eq!(moment("not a time"), "not a time");
+    }
+
+    #[test]
+    fn the_zone_of_a_file_is_read_and_what_is_no_zone_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("localtime");
+        assert!(of_machine(&file).is_none());
+        std::fs::write(&file, "no zone").unwrap();
+        assert!(of_machine(&file).is_none());
+        std::fs::write(&file, half_an_hour_ahead()).unwrap();
+        let zone = of_machine(&file).unwrap();
+        assert_eq!(in_zone("2026-11-15T18:00:00Z", &zone).as_deref(), Some("2026-11-15 18:30:00"));
+    }
+
+    /// A file of zoneinfo, version 2, without changes of the clocks.
+    fn half_an_hour_ahead() -> Vec<u8> {
+        let header = [b"TZif2".as_slice(), &[0; 15 + 16], &[0, 0, 0, 1, 0, 0, 0, 4]].concat();
+        let kind = [1800_i32.to_be_bytes().as_slice(), &[0, 0], b"HAH\0"].concat();
+        [header.clone(), kind.clone(), header, kind, b"\n<HAH>-0:30\n".to_vec()].concat()
     }
 
     #[test]
