@@ -1,4 +1,4 @@
-//! Crash points: named steps at which a test makes the daemon abort. Without the feature they do nothing.
+//! Crash points: named steps at which a test makes the daemon abort. Release builds have none.
 //!
 //! The variable names a point; with `#3` appended, it means the third time that the point is passed. As
 //! `stop:POINT@PATH` it stops there, as shims do.
@@ -55,7 +55,7 @@ pub const OF_ANSWERS: &[&str] = &["answer.written", "answer.named"];
 pub const OF_GUESTS: &[&str] = &["guest.before", "guest.sent"];
 
 /// Aborts if the environment says so.
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 pub(crate) fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,6 +84,6 @@ pub(crate) fn point(name: &str) {
 }
 
 /// Does nothing.
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub(crate) fn point(_: &str) {}

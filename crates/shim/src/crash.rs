@@ -1,4 +1,4 @@
-//! Crash points: named steps at which a test makes the shim abort. Without the feature they do nothing.
+//! Crash points: named steps at which a test makes the shim abort. Release builds have none.
 //!
 //! The variable names the point; or, as `trace:PATH`, a file to which the name of every passed point is
 //! added. With `stop:POINT@PATH`, the first process to pass the point creates the file and stops there until
@@ -47,7 +47,7 @@ pub const SOMETIMES: &[&str] = &[
 ];
 
 /// Aborts if the environment says so.
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 pub fn point(name: &str) {
     if is_wanted(name) {
         std::process::abort();
@@ -55,7 +55,7 @@ pub fn point(name: &str) {
 }
 
 /// For a child that was just forked: aborts the shim, and the child goes on without it.
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 pub fn parent_dies_at(name: &str, parent: rustix::process::Pid) {
     if is_wanted(name) {
         let _ = rustix::process::kill_process(parent, rustix::process::Signal::ABORT);
@@ -66,7 +66,7 @@ pub fn parent_dies_at(name: &str, parent: rustix::process::Pid) {
 }
 
 /// Returns whether to abort at this point; if all points are traced, records it.
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 fn is_wanted(name: &str) -> bool {
     debug_assert!(POINTS.contains(&name) || SOMETIMES.contains(&name), "{name} is not listed");
     let Some(wanted) = std::env::var(VARIABLE).ok() else { return false };
@@ -80,7 +80,7 @@ fn is_wanted(name: &str) -> bool {
 }
 
 /// Stops at a point, if no other process has.
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 pub fn stop_at(wanted: &str, name: &str) {
     let Some((point, file)) = wanted.strip_prefix("stop:").and_then(|rest| rest.split_once('@')) else {
         return;
@@ -98,11 +98,11 @@ pub fn stop_at(wanted: &str, name: &str) {
 }
 
 /// Does nothing.
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn point(_: &str) {}
 
 /// Does nothing.
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn parent_dies_at(_: &str, _: rustix::process::Pid) {}

@@ -10,7 +10,7 @@ mod chats;
 mod config;
 mod contract;
 mod crash_points;
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 mod crashes;
 mod crowds;
 mod daemons;

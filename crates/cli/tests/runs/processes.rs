@@ -59,7 +59,7 @@ pub(crate) fn lives(pid: u32) -> bool {
 }
 
 /// Whether a process is stopped.
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 pub(crate) fn stands(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))

@@ -6,9 +6,9 @@
     reason = "a helper that fails fails its test, and a test looks for one report among all"
 )]
 
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 mod crashes;
-#[cfg(feature = "crash-points")]
+#[cfg(debug_assertions)]
 mod cut_tapes;
 mod daemons;
 mod ends;
