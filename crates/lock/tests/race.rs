@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// No regular wait in here lasts longer, however loaded the machine is.
-const WEDGED: Duration = Duration::from_secs(60);
+const WEDGED: Duration = Duration::from_secs(240);
 const ROOT: &str = "PINFOLD_RACE_ROOT";
 
 fn main() {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Far longer than anything takes, on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 const LIMITS: SegmentLimits = SegmentLimits { segment_bytes: 700, kept_bytes: u64::MAX };
 
 /// Pseudo-random numbers that are the same every time.

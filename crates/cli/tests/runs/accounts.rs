@@ -110,7 +110,7 @@ fn twenty_sessions_meet_a_limit_at_once_and_none_of_their_messages_is_lost() {
         }
     }
     world.spender("other", "another", &[]);
-    assert_eq!(world.ok(&["send", "other", "hello", "--wait", "60s"]).stdout, "played\n", "another account");
+    assert_eq!(world.ok(&["send", "other", "hello", "--wait", "240s"]).stdout, "played\n", "another account");
     world.until("all are held", || (world.states("blocked") == 20).then_some(()));
     let before = world.asked_for().len() - 1;
     assert!((1..=20).contains(&before), "{before}");
@@ -179,12 +179,12 @@ fn usage_equals_what_the_model_counted_over_deaths_and_removals() {
     world.spender("a", "player", &[]);
     world.spender("b", "another", &[]);
     for name in ["a", "b", "a"] {
-        world.ok(&["send", name, "hello", "--wait", "60s"]);
+        world.ok(&["send", name, "hello", "--wait", "240s"]);
     }
     world.kill_daemon();
-    world.ok(&["send", "a", "again", "--wait", "60s"]);
+    world.ok(&["send", "a", "again", "--wait", "240s"]);
     world.ok(&["restart", "a"]);
-    world.ok(&["send", "a", "and again", "--wait", "60s"]);
+    world.ok(&["send", "a", "and again", "--wait", "240s"]);
     let turns = world.spent();
     assert_eq!(turns, 5);
     let shown = world.show("a");
@@ -259,7 +259,7 @@ fn files_are_named_to_the_agent_and_must_be_there_when_they_are_delivered() {
         std::fs::write(one, "words").unwrap();
     }
     let (file, gone) = (file.display().to_string(), gone.display().to_string());
-    let sent = world.json(&["send", "a", "read", "--file", &file, "--wait", "60s"]);
+    let sent = world.json(&["send", "a", "read", "--file", &file, "--wait", "240s"]);
     assert_eq!((&sent["files"], &sent["state"]), (&json!([file]), &json!("done")));
     let lines = std::fs::read_to_string(world.path("lines")).unwrap();
     assert!(lines.contains(&format!("\"files\":[\"{file}\"]")), "{lines}");
@@ -278,7 +278,7 @@ fn a_run_is_given_what_its_telemetry_is_joined_by() {
     let world = World::new();
     world.with_spenders("");
     world.spender("a", "player", &["--env", "OTEL_RESOURCE_ATTRIBUTES=team=core"]);
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     let shown = world.show("a");
     let environ = std::fs::read_to_string(format!("/proc/{}/environ", shown["pid"])).unwrap();
     let of = |name: &str| {

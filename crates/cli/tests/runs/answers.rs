@@ -29,7 +29,7 @@ fn world() -> World {
 
 /// Sends a message once, and waits for the answer: sending it again with its key gives the same answer.
 pub(crate) fn answer(world: &World, text: &str) -> String {
-    let said = world.ok(&["send", "a", text, "--key", text, "--wait", "60s"]).stdout;
+    let said = world.ok(&["send", "a", text, "--key", text, "--wait", "240s"]).stdout;
     said.strip_suffix('\n').unwrap().to_owned()
 }
 
@@ -74,7 +74,7 @@ fn an_answer_whose_file_is_gone_is_said_to_be_damaged() {
     answer(&world, &text);
     let file = folder(&world).join(world.inbox("a")[0]["id"].as_str().unwrap());
     std::fs::remove_file(&file).unwrap();
-    let told = world.run(&["send", "a", &text, "--key", &text, "--wait", "60s"]);
+    let told = world.run(&["send", "a", &text, "--key", &text, "--wait", "240s"]);
     assert_eq!(told.code, 65, "{told:?}");
     assert_eq!(world.inbox("a")[0]["answer_bytes"], json!(LONG), "lists have the rest");
 }
@@ -96,7 +96,7 @@ fn an_answer_in_parts_is_whole_whoever_hears_them() {
         std::fs::write(world.path("go"), "").unwrap();
         let row = world.message("a", &id, "done");
         assert_eq!((&row["answer_bytes"], row.get("answer_cut")), (&json!(parts * 100_000), None), "{parts}");
-        let whole = world.ok(&["--json", "send", "a", &text, "--wait", "60s"]).stdout;
+        let whole = world.ok(&["--json", "send", "a", &text, "--wait", "240s"]).stdout;
         assert!(whole.contains(&"x".repeat(parts * 100_000)));
         world.until("no draft is left", || (!draft.exists()).then_some(()));
         world.check_history();
@@ -107,7 +107,7 @@ fn an_answer_in_parts_is_whole_whoever_hears_them() {
 fn an_answer_over_the_bound_is_cut_and_that_is_said() {
     let world = world();
     std::fs::write(world.path("go"), "").unwrap();
-    let told = world.ok(&["send", "a", "texts_400", "--wait", "60s"]);
+    let told = world.ok(&["send", "a", "texts_400", "--wait", "240s"]);
     assert_eq!(told.stdout.len() as u64, LONGEST + 1);
     assert!(told.stderr.contains("the answer is cut"), "{}", told.stderr);
     let row = world.inbox("a").remove(0);

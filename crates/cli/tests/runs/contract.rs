@@ -206,7 +206,7 @@ fn waits_and_starts_return_when_it_is_so() {
     world.json(&["new", "a", "--mode", "on-demand", "--", "sleep", "100000"]);
     let waiting = std::thread::scope(|scope| {
         let waiting = scope
-            .spawn(|| world.run(&["--json", "wait", "a", "--for", "running,failed", "--timeout", "60s"]));
+            .spawn(|| world.run(&["--json", "wait", "a", "--for", "running,failed", "--timeout", "240s"]));
         let started = world.json(&["start", "a"]);
         assert_eq!(started[0]["state"], "running");
         waiting.join().unwrap()

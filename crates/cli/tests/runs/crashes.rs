@@ -59,7 +59,7 @@ fn crash_daemon_at(point: &str) -> bool {
     let world = world();
     up(&world, point);
     new(&world, "a");
-    insist(&world, &["wait", "a", "--for", "running", "--timeout", "60s"]);
+    insist(&world, &["wait", "a", "--for", "running", "--timeout", "240s"]);
     insist(&world, &["restart", "a"]);
     insist(&world, &["stop", "a"]);
     insist(&world, &["start", "a"]);
@@ -140,11 +140,11 @@ fn a_turn_that_ended_is_not_done_again_when_its_shim_dies_before_it_tells() {
     let script =
         "while IFS= read -r line; do echo \"$line\" >>\"$ROOT/given\"; echo \"PINFOLD_DONE $line\"; done";
     world.new_chat("chat", &[], script);
-    let answer = world.ok(&["send", "chat", "hello", "--wait", "60s"]);
+    let answer = world.ok(&["send", "chat", "hello", "--wait", "240s"]);
     assert_eq!(answer.stdout, "hello\n");
     wait_for_abort(&world, "turn.stored");
     // Anything delivered again has been delivered by now: this message comes after it. Its shim dies as well.
-    world.ok(&["send", "chat", "again", "--wait", "60s"]);
+    world.ok(&["send", "chat", "again", "--wait", "240s"]);
     assert_eq!(world.journal("given"), ["hello", "again"]);
     let rows = world.inbox("chat");
     let of = |row: &serde_json::Value| (row["state"].clone(), row["tries"].clone(), row["answer"].clone());
@@ -207,7 +207,7 @@ fn a_stepped_clock_changes_no_wait_and_no_verdict() {
         watch.event("the next start", of("run_started"));
         let waited = begun.elapsed();
         assert!(
-            waited < Duration::from_millis(wait["ms"].as_u64().unwrap()) + Duration::from_secs(5),
+            waited < Duration::from_millis(wait["ms"].as_u64().unwrap()) + processes::PATIENCE,
             "{wait} took {waited:?}"
         );
     }

@@ -3,6 +3,7 @@
 use crate::processes::lives;
 use crate::world::{Ends, World, finish, number};
 use serde_json::Value;
+use std::io::Write;
 
 /// The priority of a process's first thread, as the kernel has it.
 fn niceness(pid: u32) -> i32 {
@@ -99,6 +100,31 @@ fn a_new_binary_takes_over_and_disturbs_nobody() {
     world.check_history();
 }
 
+/// Requests without a pause, until this is dropped: the daemon always has something to do.
+struct Questions(Vec<std::os::unix::net::UnixStream>);
+
+impl Questions {
+    fn to(world: &World) -> Questions {
+        let ask = |_| {
+            let stream = crate::http::connect(world);
+            let (mut asks, mut hears) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+            let request = b"GET /v1/status HTTP/1.1\r\nhost: pinfold\r\n\r\n".repeat(100);
+            std::thread::spawn(move || while asks.write_all(&request).is_ok() {});
+            std::thread::spawn(move || std::io::copy(&mut hears, &mut std::io::sink()));
+            stream
+        };
+        Questions((0..4).map(ask).collect())
+    }
+}
+
+impl Drop for Questions {
+    fn drop(&mut self) {
+        for stream in &self.0 {
+            _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
 /// Programs that take all they can of a processor, until this is dropped.
 struct Crowd(Vec<std::process::Child>);
 
@@ -132,11 +158,9 @@ fn a_daemon_that_is_kept_from_running_goes_ahead_where_it_may_and_nothing_inheri
     let processor = allowed.split([',', '-']).next().unwrap();
     let pin = ["-p", "-c", processor, &daemon.to_string()];
     assert!(std::process::Command::new("taskset").args(pin).output().unwrap().status.success());
-    let crowd = Crowd::on(processor);
-    world.until("it is ahead", || {
-        world.ok(&["status"]);
-        (niceness(daemon) == ahead).then_some(())
-    });
+    let (crowd, questions) = (Crowd::on(processor), Questions::to(&world));
+    world.until("it is ahead", || (niceness(daemon) == ahead).then_some(()));
+    drop(questions);
     let session = world.json(&["new", "a", "--", "sleep", "100000"]);
     assert_eq!((niceness(number(&session["shim_pid"])), niceness(number(&session["pid"]))), (ours, ours));
     drop(crowd);

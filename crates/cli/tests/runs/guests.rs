@@ -84,7 +84,7 @@ fn somebody_comes_to_a_turn_under_way_and_goes_and_the_turn_is_not_disturbed() {
     again.shows("ui got hello");
     world.lets_go();
     assert_eq!(world.message("a", &waits, "done")["answer"], "waited");
-    assert_eq!(world.ok(&["send", "a", "more", "--wait", "60s"]).stdout, "played\n");
+    assert_eq!(world.ok(&["send", "a", "more", "--wait", "240s"]).stdout, "played\n");
     // It ends on its own, and what it left behind ends with it.
     let left = world.left();
     quit(&mut again);
@@ -100,7 +100,7 @@ fn somebody_comes_to_a_turn_under_way_and_goes_and_the_turn_is_not_disturbed() {
         (&shown["pid"], &shown["state"], &shown["guest_pid"]),
         (&before["pid"], &json!("running"), &Value::Null)
     );
-    assert_eq!(world.ok(&["send", "a", "more", "--wait", "60s"]).stdout, "played\n");
+    assert_eq!(world.ok(&["send", "a", "more", "--wait", "240s"]).stdout, "played\n");
     assert_eq!(world.guest_counts(), (1, 1, 1));
     world.assert_said_once();
 }
@@ -197,7 +197,7 @@ fn a_terminal_program_that_is_missing_is_refused_and_the_agent_goes_on() {
     let world = World::new();
     world.with_player("attach = \"join\"\ninteractive = [\"/no/such/ui\"]\n");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     let refused = world.run(&["attach", "a"]);
     assert_eq!(refused.code, 78, "{}", refused.stderr);
     assert!(refused.stderr.contains("/no/such/ui"), "{}", refused.stderr);
@@ -213,5 +213,5 @@ fn a_terminal_program_that_is_missing_is_refused_and_the_agent_goes_on() {
         "{}",
         refused.stderr
     );
-    assert_eq!(other.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+    assert_eq!(other.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n");
 }

@@ -42,7 +42,7 @@ fn a_conversation_that_the_agent_does_not_know_fails_the_session_and_is_not_trie
     assert_eq!((world.starts_of_a(), &world.show("a")["state"]), (1, &json!("failed")));
     assert!(world.ok(&["why", "a"]).stdout.contains("does not know the conversation"));
     // A message is worth one try.
-    let answer = world.run(&["send", "a", "again", "--wait", "60s"]);
+    let answer = world.run(&["send", "a", "again", "--wait", "240s"]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert_eq!((world.starts_of_a(), &world.show("a")["state"]), (2, &json!("failed")));
 }

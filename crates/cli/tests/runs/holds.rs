@@ -53,7 +53,7 @@ fn closing_the_connection_frees_it_and_the_events_say_so() {
     let fence = first.granted()["fence"].clone();
     let watch = world.watch();
     let mut waiting = connect(&world);
-    let wanted = r#"{"resource":"key:k","wait":"60s"}"#;
+    let wanted = r#"{"resource":"key:k","wait":"240s"}"#;
     waiting.write_all(request("POST", "/v1/locks/hold", wanted).as_bytes()).unwrap();
     drop(first);
     let mut second = read(waiting);
@@ -78,7 +78,7 @@ fn bytes_that_nobody_reads_do_not_hide_the_end_of_a_client() {
     let mut first = read(stream);
     first.granted();
     drop(first);
-    hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
+    hold(&world, &json!({ "resource": "key:k", "wait": "240s" })).granted();
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn whoever_has_only_finished_sending_holds_on() {
     let (status, _) = ask(&world, "POST", "/v1/locks/hold", r#"{"resource":"key:k","wait":"200ms"}"#);
     assert_eq!(status, 409);
     drop(first);
-    hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
+    hold(&world, &json!({ "resource": "key:k", "wait": "240s" })).granted();
 }
 
 /// The variable with the key that a client in its own process holds, and the socket to hold it through.
@@ -131,7 +131,7 @@ fn kill_of_the_client_frees_it_and_so_does_unlock_without_harming_the_daemon() {
     assert_eq!(number(&held(&world)[0]["holder"]["pid"]), pid);
     processes::kill(pid);
     child.ended();
-    hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
+    hold(&world, &json!({ "resource": "key:k", "wait": "240s" })).granted();
     let (mut child, pid) = client(&world, "key:other");
     let answer = world.json(&["unlock", "key:other", "--kill"]);
     assert_eq!(number(&answer["ended"][0]["pid"]), pid, "{answer}");
@@ -144,7 +144,7 @@ fn a_hold_past_its_limit_is_revoked_and_its_end_does_not_touch_the_next_one() {
     let world = up();
     let mut old = hold(&world, &json!({ "resource": "key:k", "max_hold": "100ms" }));
     let fence = old.granted()["fence"].as_u64().unwrap();
-    let mut new = hold(&world, &json!({ "resource": "key:k", "wait": "60s" }));
+    let mut new = hold(&world, &json!({ "resource": "key:k", "wait": "240s" }));
     let next = new.granted()["fence"].as_u64().unwrap();
     assert!(next > fence + 1, "{next} is behind one that nobody got after {fence}");
     let line = old.line().unwrap();
@@ -204,7 +204,7 @@ fn a_client_that_goes_away_stops_waiting() {
     drop(waiting);
     until(&world, "nobody waits", |now| now < before + 10);
     drop(first);
-    hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
+    hold(&world, &json!({ "resource": "key:k", "wait": "240s" })).granted();
     let granted = world.events().iter().filter(|event| event["kind"] == "lock_acquired").count();
     assert_eq!(granted, 2, "none of those that went away was granted anything");
 }

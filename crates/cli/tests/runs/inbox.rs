@@ -82,10 +82,10 @@ fn every_text_arrives_as_it_was_sent() {
         );
     }
     world.new_chat("line", &[], PARROT);
-    let answer = world.ok(&["send", "line", "a\\b\nc", "--wait", "60s"]).stdout;
+    let answer = world.ok(&["send", "line", "a\\b\nc", "--wait", "240s"]).stdout;
     assert_eq!(answer, "a\\\\b\\nc\n");
     assert_eq!(world.ok(&["send", "line", "-x --verbose", "--wait"]).stdout, "-x --verbose\n");
-    assert_eq!(world.ok(&["send", "line", "--wait", "60s", "--", "--help"]).stdout, "--help\n");
+    assert_eq!(world.ok(&["send", "line", "--wait", "240s", "--", "--help"]).stdout, "--help\n");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_turn_ends_with_its_line_and_with_no_other() {
     world.ok(&["start", "a"]);
     world.printed("a", "PINFOLD_DONE before any turn");
     for text in ["one", "two", "three"] {
-        let message = world.json(&["send", "a", text, "--wait", "60s"]);
+        let message = world.json(&["send", "a", text, "--wait", "240s"]);
         assert_eq!(message["answer"], format!("two\nlines of {text}"), "{message}");
         let printed = world.json(&["logs", "a", "--message", message["id"].as_str().unwrap()]);
         let lines: Vec<&str> =
@@ -338,7 +338,7 @@ fn whoever_waits_is_told_how_it_ended_or_that_it_takes_longer() {
     assert!(["queued", "delivered"].contains(&message["state"].as_str().unwrap()), "{message}");
     assert_eq!(world.run(&["send", "slow", "x", "--wait", "5"]).code, 2, "a bare number has no unit");
     // A waiting client goes on waiting when the daemon is killed: the message is on disk.
-    let mut waiting = world.command(&["send", "slow", "y", "--wait", "60s"]);
+    let mut waiting = world.command(&["send", "slow", "y", "--wait", "240s"]);
     let waiting = waiting.stdout(Stdio::piped()).spawn().unwrap();
     world.until("both are queued", || (world.inbox("slow").len() == 2).then_some(()));
     world.kill_daemon();

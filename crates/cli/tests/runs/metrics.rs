@@ -271,7 +271,7 @@ fn messages_are_counted_by_state() {
     let world = World::new();
     let script = "while read line; do case $line in stay) sleep 100000;; *) echo PINFOLD_DONE;; esac; done";
     world.json(&["new", "a", "--mode", "on-demand", "--turns", "done", "--", "sh", "-c", script]);
-    world.ok(&["send", "a", "go", "--wait", "60s"]);
+    world.ok(&["send", "a", "go", "--wait", "240s"]);
     until(&world, "pinfold_messages{state=\"done\"}", |value| value > 0.5);
     world.ok(&["send", "a", "stay"]);
     until(&world, "pinfold_messages{state=\"delivered\"}", |value| value > 0.5);

@@ -266,7 +266,7 @@ fn make_history(world: &World) -> Following {
     world.json(&["new", "failed", "--mode", "once", "--", "sh", "-c", "exit 3"]);
     world.wait("failed", "failed");
     world.json(&["new", "chat", "--mode", "on-demand", "--", "cat"]);
-    world.ok(&["send", "chat", "hello", "--wait", "60s"]);
+    world.ok(&["send", "chat", "hello", "--wait", "240s"]);
     let lock = world.follow(&["lock", "key:busy", "--", "sh", "-c", "echo held; exec sleep 100000"]);
     lock.until("the lock", |line| line == "held");
     lock

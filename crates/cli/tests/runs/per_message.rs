@@ -2,7 +2,6 @@
 
 use crate::world::World;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 /// The agents of these tests; `$1` is the message where it comes as an argument.
 const AGENTS: [(&str, &str, &str); 7] = [
@@ -49,7 +48,7 @@ impl World {
     }
 
     fn asked(&self, agent: &str, text: &str) -> String {
-        self.ok(&["send", agent, text, "--wait", "60s"]).stdout
+        self.ok(&["send", agent, text, "--wait", "240s"]).stdout
     }
 
     fn begun(&self) -> usize {
@@ -108,7 +107,7 @@ fn a_message_whose_file_is_gone_fails_before_an_agent_is_started_for_it() {
     [&here, &gone].into_iter().for_each(|file| std::fs::write(file, "words").unwrap());
     let (here, gone) = (here.display().to_string(), gone.display().to_string());
     assert_eq!(
-        world.ok(&["send", "argument", "read", "--file", &here, "--wait", "60s"]).stdout,
+        world.ok(&["send", "argument", "read", "--file", &here, "--wait", "240s"]).stdout,
         format!("you said: read\n@{here}\nand more\n")
     );
     world.ok(&["stop", "argument"]);
@@ -160,7 +159,7 @@ fn an_exit_with_an_error_is_a_failed_turn_and_the_next_message_is_told() {
     world.with_agents("");
     world.made("fails");
     for _ in 0..3 {
-        let answer = world.run(&["send", "fails", "hello", "--wait", "60s"]);
+        let answer = world.run(&["send", "fails", "hello", "--wait", "240s"]);
         assert_eq!(answer.code, 1);
         assert!(answer.stderr.contains("it exited with 3: `oh no`"), "{}", answer.stderr);
     }
@@ -178,7 +177,7 @@ fn a_line_that_is_too_long_to_be_read_is_the_reason_that_is_told() {
     let world = World::new();
     world.with_agents("");
     world.made("long");
-    let answer = world.run(&["send", "long", "hello", "--wait", "60s"]);
+    let answer = world.run(&["send", "long", "hello", "--wait", "240s"]);
     assert_eq!(answer.code, 1);
     assert!(answer.stderr.contains("a line of its output has more than 32 MiB"), "{}", answer.stderr);
 }
@@ -193,7 +192,7 @@ fn a_message_that_cannot_be_an_argument_is_refused_and_standard_input_takes_it()
     let file = world.path("long");
     std::fs::write(&file, &long).unwrap();
     let send = |agent: &str| {
-        let mut command = world.command(&["send", agent, "-", "--wait", "60s"]);
+        let mut command = world.command(&["send", agent, "-", "--wait", "240s"]);
         command.stdin(std::fs::File::open(&file).unwrap());
         crate::world::finish(&mut command)
     };
@@ -255,7 +254,7 @@ fn an_interrupt_ends_the_run_and_a_stop_keeps_the_message() {
     world.ok(&["start", "slow"]);
     let done = world.message("slow", &kept, "done");
     assert!(done["answer"].as_str().unwrap().contains("delivered again"), "{done}");
-    assert_eq!(world.within(Duration::from_secs(60), &["start", "slow"]).code, 0, "nothing is to be run");
+    assert_eq!(world.within(crate::processes::PATIENCE, &["start", "slow"]).code, 0, "nothing is to be run");
     assert_eq!(world.show("slow")["state"], "idle");
     world.check_history();
 }

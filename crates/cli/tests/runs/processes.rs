@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Far longer than anything takes on the slowest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A process held by a pidfd, so that its pid cannot come to mean another.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ pub(crate) fn end_around(folder: &Path) {
         let groups: BTreeSet<PathBuf> = found.iter().filter_map(|pid| group(*pid)).collect();
         let held: Vec<Held> = found.into_iter().filter_map(Held::open).collect();
         held.iter().for_each(Held::kill);
-        held.iter().for_each(|process| _ = process.ends_within(Duration::from_secs(10)));
+        held.iter().for_each(|process| _ = process.ends_within(PATIENCE));
         // A killed shim cannot remove its group.
         groups.iter().for_each(|group| _ = std::fs::remove_dir(group));
     }

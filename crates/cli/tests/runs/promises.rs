@@ -72,7 +72,7 @@ fn whoever_waits_for_an_answer_is_told_over_a_down_and_an_up() {
     let world = World::new();
     let script = "while read -r line; do until test -e \"$ROOT/go\"; do sleep 0.05; done; echo \"PINFOLD_DONE $line\"; done";
     world.guarded("chat", &["--mode", "on-demand", "--turns", "done", "--stop-grace", "1s"], script);
-    let waiting = world.follow(&["send", "chat", "hello", "--wait", "60s"]);
+    let waiting = world.follow(&["send", "chat", "hello", "--wait", "240s"]);
     let until = Instant::now() + processes::PATIENCE;
     while world.show("chat")["inbox"]["in_flight"] != json!(1) {
         assert!(Instant::now() < until, "the message is not delivered");

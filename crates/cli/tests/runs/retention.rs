@@ -96,7 +96,7 @@ fn what_agents_printed_is_private_goes_by_age_but_for_the_newest_and_goes_with_r
     let world = World::new();
     world.with_player("");
     world.play("talks");
-    world.ok(&["send", "talks", "hello", "--wait", "60s"]);
+    world.ok(&["send", "talks", "hello", "--wait", "240s"]);
     world.ok(&["new", "prints", "--mode", "once", "--", "echo", "hello"]);
     world.printed("prints", "hello");
     world.ok(&["stop", "talks"]);
@@ -132,7 +132,7 @@ fn what_agents_printed_is_private_goes_by_age_but_for_the_newest_and_goes_with_r
 fn until(what: &str, world: &World, holds: impl Fn(&Reader) -> bool) {
     let (reader, begun) = (Reader::open(&world.home.join("pinfold.db")).unwrap(), Instant::now());
     while !holds(&reader) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begun.elapsed() < crate::processes::PATIENCE, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -201,7 +201,7 @@ fn the_key_of_a_message_that_was_forgotten_is_still_one_message() {
     let world = configured(world, "messages = \"1s\"");
     let chat = "while IFS= read -r line; do echo \"PINFOLD_DONE $line\"; done";
     world.ok(&["--trust", "new", "a", "--mode", "on-demand", "--turns", "done", "--", "sh", "-c", chat]);
-    let sent = world.json(&["send", "a", "hello", "--key", "k", "--wait", "60s"]);
+    let sent = world.json(&["send", "a", "hello", "--key", "k", "--wait", "240s"]);
     assert_eq!(sent["state"], "done", "{sent}");
     let done = world.json(&["inbox", "a"]);
     assert_eq!(done.as_array().map(Vec::len), Some(1), "{done}");
@@ -215,7 +215,7 @@ fn the_key_of_a_message_that_was_forgotten_is_still_one_message() {
     world.ok(&["up"]);
     until("it is gone", &world, |reader| reader.untold().unwrap().tally.messages == 1 || gone(reader));
     for words in
-        [&["send", "a", "hello", "--key", "k"][..], &["send", "a", "b", "--key", "k", "--wait", "60s"]]
+        [&["send", "a", "hello", "--key", "k"][..], &["send", "a", "b", "--key", "k", "--wait", "240s"]]
     {
         let again = world.json(words);
         assert_eq!((&again["id"], &again["state"]), (&sent["id"], &json!("done")), "{again}");

@@ -20,7 +20,7 @@ fn what_was_said_is_found_over_deaths_and_not_after_its_removal() {
     for name in ["one", "two"] {
         let options = ["--mode", "on-demand", "--turns", "done", "--idle", "1h"];
         world.ok(&[&["new", name], &options[..], &["--", "sh", "-c", PARROT]].concat());
-        world.ok(&["send", name, "the needle", "--wait", "60s"]);
+        world.ok(&["send", name, "the needle", "--wait", "240s"]);
     }
     let mut all = found(&world, "needle");
     all.sort();
@@ -30,7 +30,7 @@ fn what_was_said_is_found_over_deaths_and_not_after_its_removal() {
     // Neither a missing index nor a file that is not one matters.
     std::fs::write(world.home.join("search.db"), "rubbish").unwrap();
     std::fs::remove_file(world.home.join("search.db-wal")).unwrap_or_default();
-    world.ok(&["send", "two", "another needle", "--wait", "60s"]);
+    world.ok(&["send", "two", "another needle", "--wait", "240s"]);
     assert_eq!(found(&world, "needle").len(), 6);
     assert_eq!(found(&world, "\u{1b}[2J needle *").len(), 0);
     world.ok(&["archive", "two"]);

@@ -39,7 +39,7 @@ fn what_a_person_looks_at_is_seen_and_what_was_done_since_is_not() {
     assert_eq!(world.json(&["show", "chat"])["seen"], false, "as it was before this look");
     assert_eq!(world.json(&["show", "chat"])["seen"], true);
     world.turn("chat");
-    world.ok(&["send", "chat", "again", "--wait", "60s"]);
+    world.ok(&["send", "chat", "again", "--wait", "240s"]);
     assert!(world.is_seen("chat"), "its answer was taken");
 }
 

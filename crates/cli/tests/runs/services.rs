@@ -5,7 +5,6 @@ use crate::inbox::PARROT;
 use crate::processes;
 use crate::world::{World, number};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// The words of a unit's line, as systemd reads them.
 pub(crate) fn words(unit: &str, key: &str) -> Vec<String> {
@@ -93,7 +92,7 @@ fn after_a_boot_everything_is_as_the_contract_says() {
     let why = world.show("once")["why"].as_str().unwrap().to_owned();
     assert!(!why.is_empty());
     assert_eq!(world.doubles(), "");
-    world.within(Duration::from_secs(60), &["down"]);
+    world.within(crate::processes::PATIENCE, &["down"]);
     daemon.wait().unwrap();
 }
 
@@ -111,7 +110,7 @@ fn what_the_unit_does_at_its_stop_leaves_agents_alone() {
     let mut again = boot(&world);
     world.wait("always", "running");
     assert_eq!(number(&world.show("always")["pid"]), kept);
-    world.within(Duration::from_secs(60), &["down"]);
+    world.within(crate::processes::PATIENCE, &["down"]);
     again.wait().unwrap();
 }
 
@@ -162,6 +161,6 @@ fn after_a_boot_it_is_said_why_each_runs_or_does_not() {
     // Neither a crash before the boot nor the boot itself is charged to a session.
     assert_eq!(world.show("always")["crashes"], 0);
     assert_eq!(world.doubles(), "");
-    world.within(Duration::from_secs(60), &["down"]);
+    world.within(crate::processes::PATIENCE, &["down"]);
     daemon.wait().unwrap();
 }

@@ -64,5 +64,5 @@ fn what_a_test_started_ends_although_the_test_was_killed() {
     let daemon = Held::open(daemon).unwrap();
     test.kill().unwrap();
     test.ended();
-    assert!(daemon.ends_within(Duration::from_secs(30)), "the daemon of a killed test lives on");
+    assert!(daemon.ends_within(crate::processes::PATIENCE), "the daemon of a killed test lives on");
 }

@@ -115,7 +115,7 @@ fn an_agent_with_a_protocol_is_told_answered_and_interrupted() {
     let world = World::new();
     world.with_player("");
     world.play("a");
-    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n");
     let shown = world.show("a");
     assert_eq!((&shown["activity"], &shown["activity_from"]), (&json!("idle"), &json!("scripted")));
     assert_eq!((&shown["vendor_session"], &shown["requests"]), (&json!("conversation"), &json!(0)));
@@ -137,7 +137,7 @@ fn an_agent_with_a_protocol_is_told_answered_and_interrupted() {
     world.message("a", &hangs, "delivered");
     world.ok(&["interrupt", "a"]);
     world.message("a", &hangs, "failed");
-    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n", "the run goes on");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n", "the run goes on");
     assert_eq!(world.events_of("a", "run_started").len(), 1);
     assert!(world.ok(&["logs", "a"]).stdout.contains("\"asks\""), "what it printed is shown from its tape");
     world.assert_said_once();
@@ -170,7 +170,7 @@ fn the_policy_answers_where_nobody_is_to_be_asked() {
         let world = World::new();
         world.with_player(&format!("policy.permissions = \"{policy}\"\n"));
         world.play("a");
-        assert_eq!(world.ok(&["send", "a", "asks", "--wait", "60s"]).stdout, answer);
+        assert_eq!(world.ok(&["send", "a", "asks", "--wait", "240s"]).stdout, answer);
         assert_eq!(world.events_of("a", "request_answered")[0]["verdict"], policy);
     }
 }
@@ -200,7 +200,7 @@ fn what_an_agent_printed_while_no_daemon_lived_counts() {
     let world = World::new();
     world.with_player("");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     for text in ["asks", "leaves", "hello"] {
         let id = world.told("a", text);
         world.kill_daemon();
@@ -244,7 +244,7 @@ fn a_message_that_a_dead_agent_may_have_read_is_marked_and_one_that_it_did_not_i
     let world = World::new();
     world.with_player("policy.backoff_initial = \"10ms\"\n");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     let id = world.told("a", "hangs");
     world.message("a", &id, "delivered");
     processes::kill(world.pid("a"));
@@ -264,7 +264,7 @@ fn an_interrupt_that_crosses_the_end_of_a_turn_costs_the_next_message_nothing() 
     let world = World::new();
     world.with_player("");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     let mut crossed = 0;
     for round in 0..rounds() {
         let id = world.told("a", "short");
@@ -299,7 +299,7 @@ fn a_stop_ends_the_turn_by_word_before_it_ends_the_run_and_costs_no_try() {
     let world = World::new();
     world.with_player("");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     let id = world.told("a", "hangs");
     world.message("a", &id, "delivered");
     world.ok(&["stop", "a"]);
@@ -331,7 +331,7 @@ fn an_agent_that_is_parked_leaves_by_itself_when_its_input_is_closed() {
     let world = World::new();
     world.with_player("policy.idle_after = \"50ms\"\n");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     world.wait("a", "idle");
     let ended = world.events_of("a", "run_exited");
     // A signal would have ended it with that signal.
@@ -367,7 +367,7 @@ fn what_the_power_took_of_a_tape_is_repeated_with_a_mark_and_nothing_of_the_next
         let world = World::new();
         world.with_player("policy.backoff_initial = \"10ms\"\n");
         world.play("a");
-        world.ok(&["send", "a", "hello", "--wait", "60s"]);
+        world.ok(&["send", "a", "hello", "--wait", "240s"]);
         let id = world.told("a", "waits");
         world.message("a", &id, "delivered");
         let (tape, shim) = (tape_of(&world, "a"), processes::parent(world.pid("a")).unwrap());
@@ -392,7 +392,7 @@ fn what_the_power_took_of_a_tape_is_repeated_with_a_mark_and_nothing_of_the_next
             (expected, &json!("waited")),
             "{left} eighths are left"
         );
-        assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+        assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n");
         world.assert_said_once();
         world.check_history();
     }
@@ -405,7 +405,7 @@ fn a_tape_that_lost_even_what_was_stored_goes_on_above_that() {
         let world = World::new();
         world.with_player("policy.backoff_initial = \"10ms\"\n");
         world.play("a");
-        world.ok(&["send", "a", "hello", "--wait", "60s"]);
+        world.ok(&["send", "a", "hello", "--wait", "240s"]);
         let id = world.told("a", "waits");
         world.message("a", &id, "delivered");
         let tape = tape_of(&world, "a");
@@ -416,7 +416,7 @@ fn a_tape_that_lost_even_what_was_stored_goes_on_above_that() {
         assert_eq!(world.message("a", &id, "done")["answer"], "waited", "{left} bytes are left");
         let marks: Vec<bool> = world.said().into_iter().map(|(.., again)| again).collect();
         assert_eq!(marks, [false, false, true], "{left} bytes are left");
-        assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+        assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n");
     }
 }
 
@@ -447,12 +447,12 @@ fn a_session_that_yields_its_conversation_goes_on_when_that_is_free_whatever_its
         at(home, &["new", "a", "--agent", "player", "--dir", &dir.display().to_string(), "--env", "ROOT"]);
     }
     let [one, other] = &homes;
-    at(one, &["send", "a", "hello", "--wait", "60s"]);
+    at(one, &["send", "a", "hello", "--wait", "240s"]);
     at(other, &["send", "a", "hangs"]);
-    at(other, &["wait", "a", "--for", "blocked", "--timeout", "60s"]);
+    at(other, &["wait", "a", "--for", "blocked", "--timeout", "240s"]);
     let shown: Value = serde_json::from_str(&at(other, &["--json", "show", "a"]).stdout).unwrap();
     assert!(shown["holder"].to_string().contains("conversation"), "{shown}");
     at(one, &["stop", "a"]);
-    at(other, &["wait", "a", "--for", "running", "--timeout", "60s"]);
+    at(other, &["wait", "a", "--for", "running", "--timeout", "240s"]);
     homes.iter().for_each(|home| _ = at(home, &["down"]));
 }

@@ -134,12 +134,10 @@ impl Tty {
             if self.everything().contains(text) {
                 return true;
             }
-            // The last output may still be on its way when the program has ended.
-            let over = self.child.try_wait().unwrap().is_some();
-            std::thread::sleep(Duration::from_millis(if over { 500 } else { 5 }));
-            if over {
+            if self.is_over() {
                 return self.everything().contains(text);
             }
+            std::thread::sleep(Duration::from_millis(5));
         }
         panic!("neither `{text}` nor an end:\n{}", self.contents());
     }
@@ -167,21 +165,49 @@ impl Tty {
         settings(&self.slave)
     }
 
-    /// Whether the program has ended.
+    /// Whether the program has ended. If it has, all of its output was received.
     pub(crate) fn is_over(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
+        let over = self.child.try_wait().unwrap().is_some();
+        if over {
+            self.drain();
+        }
+        over
     }
 
-    /// Waits for the end of the program.
+    /// Waits for the end of the program and of its output.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             if let Some(status) = self.child.try_wait().unwrap() {
+                self.drain();
                 return status;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
         panic!("it does not end; its screen:\n{}", self.contents());
+    }
+
+    /// Waits until everything that was written to the terminal was received. What a program wrote last can still
+    /// be on its way when the program has ended, so a mark is written after it.
+    fn drain(&self) {
+        const MARK: &[u8] = b"\x1b_drained\x1b\\";
+        let (mutex, changed) = &*self.screen;
+        if rustix::io::write(&self.slave, MARK) != Ok(MARK.len()) {
+            return;
+        }
+        let until = Instant::now() + PATIENCE;
+        let mut seen = mutex.lock().unwrap();
+        loop {
+            if let Some(at) = seen.all.windows(MARK.len()).position(|piece| piece == MARK) {
+                seen.all.drain(at..at + MARK.len());
+                return;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || seen.over {
+                return;
+            }
+            seen = changed.wait_timeout(seen, left).unwrap().0;
+        }
     }
 
     /// Detaches with its key, and checks that the terminal is as it was before.

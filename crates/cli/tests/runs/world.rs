@@ -152,7 +152,7 @@ impl World {
     }
 
     pub(crate) fn wait(&self, name: &str, states: &str) {
-        self.ok(&["wait", name, "--for", states, "--timeout", "60s"]);
+        self.ok(&["wait", name, "--for", states, "--timeout", "240s"]);
     }
 
     pub(crate) fn events(&self) -> Vec<Value> {
@@ -305,7 +305,7 @@ impl Drop for Following {
 }
 
 /// No verb of a test takes longer: one that waits forever fails its test instead of holding up all others.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = PATIENCE;
 
 /// Runs a command to its end.
 pub(crate) fn finish(command: &mut Command) -> Answer {

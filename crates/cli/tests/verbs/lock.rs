@@ -56,7 +56,7 @@ fn a_waiter_gets_the_lock_when_its_holder_goes() {
     let home = Home::new();
     let mut holder = home.hold("key:k");
     let waiter = home
-        .command(&["lock", "key:k", "--wait", "60s", "--", "echo", "got it"])
+        .command(&["lock", "key:k", "--wait", "240s", "--", "echo", "got it"])
         .stdout(std::process::Stdio::piped())
         .spawn();
     holder.end();
@@ -74,7 +74,7 @@ fn the_command_holds_the_lock_even_if_pinfold_is_killed() {
     assert_eq!(answer.code, 75, "{}", answer.stderr);
     assert!(answer.stderr.contains(&format!("is held by pid {command} (sleep 1000")), "{}", answer.stderr);
     kill(command, "KILL");
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_background_child_that_inherits_the_lock_keeps_it() {
     let locks = home.json(&["locks"]);
     assert_eq!(locks[0]["holder"]["pid"], stray);
     kill(stray, "KILL");
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_surviving_child_without_the_lock_keeps_the_next_grant_away_until_it_ends() 
     assert!(busy.stderr.contains(&expected), "{}", busy.stderr);
     assert_eq!(home.json(&["locks"])[0]["holder"]["pid"], survivor);
     kill(survivor, "KILL");
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn signals_are_passed_on_to_the_command() {
     for (signal, code) in [("TERM", 7), ("INT", 8), ("HUP", 9), ("USR1", 10)] {
         let script = format!("trap 'exit {code}' {signal}; echo ready; while :; do sleep 0.02; done");
         // The last sleep of the previous command keeps the lock for as long as it lasts.
-        let mut holder = home.start(&["lock", "key:k", "--wait", "60s", "--", "sh", "-c", &script]);
+        let mut holder = home.start(&["lock", "key:k", "--wait", "240s", "--", "sh", "-c", &script]);
         kill(holder.pid(), signal);
         assert_eq!(holder.child.ended().code(), Some(code), "{signal}");
     }

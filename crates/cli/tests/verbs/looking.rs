@@ -60,7 +60,7 @@ fn a_lock_file_removed_under_its_holder_is_shown_and_not_granted() {
     assert_eq!(busy.code, 75);
     assert!(busy.stderr.contains("through a lock file that was removed"), "{}", busy.stderr);
     holder.end();
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_whole_folder_removed_under_a_holder_does_not_let_a_second_one_in() {
     assert_eq!(home.run(&["lock", "key:k", "--", "true"]).code, 75);
     assert_eq!(home.run(&["lock", "key:other", "--", "true"]).code, 0);
     holder.end();
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }
 
 #[test]
@@ -138,5 +138,5 @@ fn a_pid_that_was_recycled_is_never_ended() {
     let locks = home.json(&["locks"]);
     assert_eq!(locks[0]["holder"]["pid"], command);
     kill(command, "KILL");
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }

@@ -35,7 +35,7 @@ fn a_holder_in_another_pid_namespace_is_unknown_and_keeps_its_lock() {
     let error = &home.json(&["lock", "key:k", "--", "true"])["error"];
     assert_eq!((&error["kind"], &error["holder"]["verdict"]), (&"busy".into(), &"unknown".into()));
     drop(holder);
-    assert_eq!(home.run(&["lock", "key:k", "--wait", "60s", "--", "true"]).code, 0);
+    assert_eq!(home.run(&["lock", "key:k", "--wait", "240s", "--", "true"]).code, 0);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
 /// Far more than anything takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Lock folders, and a directory that runs want.
 struct Ground {

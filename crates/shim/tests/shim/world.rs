@@ -11,7 +11,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything takes, on the slowest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 pub(crate) struct World {
     _limit: crate::limit::Limit,
@@ -150,7 +150,7 @@ impl World {
         let resource = Resource::Session(name);
         _ = self.folder.end_holder(&resource);
         let request = Request { survivors: Survivors::End, ..Request::default() };
-        _ = self.folder.acquire_until(&resource, &request, Instant::now() + Duration::from_secs(5));
+        _ = self.folder.acquire_until(&resource, &request, Instant::now() + Duration::from_secs(240));
     }
 }
 

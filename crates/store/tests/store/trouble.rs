@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(240);
 
 /// Creates a store that waits, with everything in its file and nothing in its log; also returns its reports.
 fn waiting() -> (Home, Store, Receiver<Trouble>) {

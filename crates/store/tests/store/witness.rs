@@ -148,12 +148,12 @@ fn a_file_that_is_moved_away_is_noticed_without_a_commit_and_waited_for() {
     store.on_trouble(move |trouble| drop(told.send(trouble.clone())));
     let aside = home.folder().join("aside");
     fs::rename(home.path(), &aside).unwrap();
-    let trouble = tell.recv_timeout(Duration::from_secs(10)).unwrap();
+    let trouble = tell.recv_timeout(Duration::from_secs(240)).unwrap();
     assert!(matches!(trouble, Trouble::Gone { .. }) && trouble.holds_up());
     let waiting = store.commit(note(2));
     fs::rename(&aside, home.path()).unwrap();
     assert_eq!(waiting.wait().unwrap().seqs, 2..3);
-    assert_eq!(tell.recv_timeout(Duration::from_secs(10)).unwrap(), Trouble::None);
+    assert_eq!(tell.recv_timeout(Duration::from_secs(240)).unwrap(), Trouble::None);
 }
 
 #[test]
@@ -170,8 +170,8 @@ fn another_program_that_writes_is_waited_out() {
     let raw = home.raw();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let ticket = store.commit(note(1));
-    assert_eq!(tell.recv_timeout(Duration::from_secs(10)).unwrap(), Trouble::Busy);
+    assert_eq!(tell.recv_timeout(Duration::from_secs(240)).unwrap(), Trouble::Busy);
     raw.execute_batch("ROLLBACK").unwrap();
     assert_eq!(ticket.wait().unwrap().seqs, 1..2);
-    assert_eq!(tell.recv_timeout(Duration::from_secs(10)).unwrap(), Trouble::None);
+    assert_eq!(tell.recv_timeout(Duration::from_secs(240)).unwrap(), Trouble::None);
 }

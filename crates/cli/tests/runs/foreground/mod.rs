@@ -267,7 +267,7 @@ fn a_lock_that_is_lost_in_a_long_wait_is_waited_for() {
     assert!(line.contains("next run in 3 s"), "{line}");
     // During a wait of more than two seconds the locks are free.
     let script = "echo held; while ! test -e free; do sleep 0.05; done";
-    let holder = world.follow(&["lock", "work", "--wait", "60s", "--", "sh", "-c", script]);
+    let holder = world.follow(&["lock", "work", "--wait", "240s", "--", "sh", "-c", script]);
     holder.until("the lock", |line| line == "held");
     said.until("the lock to be missed", |line| line.contains("another process holds its lock"));
     std::fs::write(world.path("free"), "").unwrap();

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// Long enough for every verb here on the slowest machine.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = crate::processes::PATIENCE;
 
 /// Runs a session in `directory`, then kills both its shim and its daemon; returns its child, which lives on.
 fn survivor_in(world: &World, directory: &Path) -> u32 {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Long enough for every verb here on the slowest machine.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = crate::processes::PATIENCE;
 
 /// Waits until a condition holds.
 fn until(what: &str, so: impl Fn() -> bool) {
@@ -131,7 +131,7 @@ fn a_record_of_the_version_before_ends_only_what_carries_its_run() {
 }
 
 fn held_or_gone(child: &mut Child) -> bool {
-    let ended = held(child.id()).ends_within(Duration::from_secs(5));
+    let ended = held(child.id()).ends_within(SOON);
     _ = child.kill();
     _ = child.wait();
     ended

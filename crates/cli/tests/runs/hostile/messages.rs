@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Far longer than a verb takes that has nothing to wait for, far shorter than forever.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = crate::processes::PATIENCE;
 
 /// Reads a message as JSON into `$id` and `$text`, without a parser: both are plain words here.
 const READ: &str = "read_message() { IFS= read -r line || exit 0; \

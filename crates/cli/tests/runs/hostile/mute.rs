@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// The longest time for a verb that returns: the grace, two seconds, and plenty for a busy machine.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = crate::processes::PATIENCE;
 
 /// Creates a session with a short stop grace; returns its shim's pid.
 fn session(world: &World, name: &str, options: &[&str], script: &str) -> u32 {

@@ -80,13 +80,13 @@ fn is_served(world: &World) {
     world.ok(&[&["new", "chat"], &options[..], &["--", "sh", "-c", &script]].concat());
     world.wait("chat", "running");
     assert_eq!(shim_of(world, "chat"), world.path("bin/pinfold-shim"), "another shim was started");
-    assert_eq!(world.ok(&["send", "chat", "one", "--wait", "60s"]).stdout, "one\n");
+    assert_eq!(world.ok(&["send", "chat", "one", "--wait", "240s"]).stdout, "one\n");
     let before = facts(world, "chat");
     world.kill_daemon();
     world.ok(&["up"]);
     world.wait("chat", "running");
     assert_eq!(facts(world, "chat"), before, "it was not adopted");
-    assert_eq!(world.ok(&["send", "chat", "two", "--wait", "60s"]).stdout, "two\n");
+    assert_eq!(world.ok(&["send", "chat", "two", "--wait", "240s"]).stdout, "two\n");
     world.ok(&["stop", "chat"]);
     let exits = world.events_of("chat", "run_exited");
     assert_eq!(exits.len(), 1, "{exits:?}");

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[test]
 fn a_terminal_is_joined_from_outside_of_the_pid_namespace_of_its_shim() {
@@ -21,7 +21,7 @@ fn a_terminal_is_joined_from_outside_of_the_pid_namespace_of_its_shim() {
         };
     }
     let mut daemon = command.stderr(Stdio::null()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + crate::processes::PATIENCE;
     while world.run(&["status"]).code != 0 {
         assert!(Instant::now() < until, "the daemon does not answer");
     }

@@ -213,14 +213,14 @@ fn a_crash_loop_is_explained_by_its_last_exit_over_restarts_of_the_daemon() {
 fn wait_says_on_stderr_how_the_run_ended() {
     let world = World::new();
     world.guarded("bad", &["--mode", "once"], "echo no luck; exit 7");
-    let answer = world.ok(&["wait", "bad", "--for", "stopped,failed", "--timeout", "60s"]);
+    let answer = world.ok(&["wait", "bad", "--for", "stopped,failed", "--timeout", "240s"]);
     assert!(
         answer.stderr.contains("exited with 7 after ") && answer.stderr.contains("`no luck`"),
         "{answer:?}"
     );
     assert_eq!(answer.stdout, "");
     world.guarded("good", &["--mode", "once"], "echo all is well");
-    let answer = world.ok(&["--json", "wait", "good", "--for", "stopped,failed", "--timeout", "60s"]);
+    let answer = world.ok(&["--json", "wait", "good", "--for", "stopped,failed", "--timeout", "240s"]);
     assert!(
         answer.stderr.contains("exited with 0 after ") && answer.stderr.contains("`all is well`"),
         "{answer:?}"

@@ -44,7 +44,7 @@ fn world() -> World {
     let world = World::new();
     world.with_player("policy.backoff_initial = \"10ms\"\n");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     world
 }
 
@@ -56,7 +56,7 @@ fn is_over(world: &World, id: &str, length: u64) {
     } else {
         assert_eq!(world.message("a", id, "failed")["failure"], "turn_failed", "{what}");
     }
-    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n", "{what}");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n", "{what}");
     assert_small(world, &what);
 }
 
@@ -107,7 +107,7 @@ fn an_agent_whose_tape_is_full_hears_its_stop() {
     let ended = world.events_of("a", "run_exited");
     assert_eq!(ended.last().unwrap()["forced"], json!(false), "{ended:?}");
     world.ok(&["start", "a"]);
-    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n");
 }
 
 /// Fills the disk while an agent waits to print.
@@ -117,7 +117,7 @@ fn on_a_full_disk(daemon_lives: bool) {
     world.home = disk.path("home");
     world.with_player("");
     world.play("a");
-    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.ok(&["send", "a", "hello", "--wait", "240s"]);
     let id = world.told("a", "later_line_1000000");
     world.message("a", &id, "delivered");
     let before = taped(&world);
@@ -137,7 +137,7 @@ fn on_a_full_disk(daemon_lives: bool) {
     world.ok(&["up"]);
     assert_eq!(world.message("a", &id, "done")["answer"], "printed");
     assert!(taped(&world) > before + 1_000_000, "nothing is missing");
-    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "240s"]).stdout, "played\n");
     world.assert_said_once();
 }
 

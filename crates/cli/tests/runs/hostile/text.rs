@@ -15,7 +15,7 @@ use std::time::Duration;
 /// another writing direction.
 const HOSTILE: &str = "e\x1b[31m\x1b]0;own\x07\x1b[c\u{9b}6n\u{85}\x7f\r\nforged: yes\t\u{202e}x";
 /// Every verb has printed everything within this time.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = crate::processes::PATIENCE;
 
 /// Text that a terminal would obey, or that would pass for a line of ours.
 fn obeyed(text: &str) -> Option<String> {
@@ -385,11 +385,10 @@ fn agents_ends_what_it_started_to_ask_for_its_version() {
     let world = World::new();
     preset(&world, "sleep 1000 & echo $! >\"$ROOT/child\"; cat; exec sleep 1000");
     let mut command = world.command(&["agents"]);
-    let answer = crate::world::finish_within(command.stdin(Stdio::null()), Duration::from_secs(10));
+    let answer = crate::world::finish_within(command.stdin(Stdio::null()), SOON);
     assert_eq!(answer.code, 0, "{answer:?}");
     let child: u32 = std::fs::read_to_string(world.path("child")).unwrap().trim().parse().unwrap();
-    let over =
-        crate::processes::Held::open(child).is_none_or(|held| held.ends_within(Duration::from_secs(5)));
+    let over = crate::processes::Held::open(child).is_none_or(|held| held.ends_within(SOON));
     assert!(over, "a child of what was asked lives on");
 }
 
@@ -397,7 +396,7 @@ fn agents_ends_what_it_started_to_ask_for_its_version() {
 fn agents_waits_for_no_child_that_keeps_the_pipe() {
     let world = World::new();
     preset(&world, "setsid sleep 1000 & echo odd 1.2; exit 0");
-    let answer = world.within(Duration::from_secs(10), &["--json", "agents"]);
+    let answer = world.within(SOON, &["--json", "agents"]);
     let agents = answer.json();
     let odd = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "odd").unwrap();
     assert_eq!(odd["found"], world.path("program").to_str().unwrap(), "{answer:?}");

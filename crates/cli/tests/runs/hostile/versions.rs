@@ -170,7 +170,7 @@ fn the_version_before_refuses_a_home_of_this_one_and_changes_nothing() {
 fn the_last_exit_of_a_database_of_the_version_before_is_told_from_its_events() {
     let versions = Versions::new();
     versions.old(&["new", "a", "--mode", "once", "--", "sh", "-c", "echo last words; exit 9"]);
-    versions.old(&["wait", "a", "--for", "failed", "--timeout", "60s"]);
+    versions.old(&["wait", "a", "--for", "failed", "--timeout", "240s"]);
     versions.old(&["down"]);
     let session = versions.now.show("a");
     assert_eq!(session["last_exit"]["code"], 9, "{session}");
@@ -200,7 +200,7 @@ fn a_daemon_of_the_version_before_that_lost_its_socket_is_named() {
         for words in [&["ls"][..], &["down"]] {
             let now = &versions.now;
             scope.spawn(move || {
-                let answer = now.within(std::time::Duration::from_secs(10), words);
+                let answer = now.within(crate::processes::PATIENCE, words);
                 assert_eq!(answer.code, 69, "{answer:?}");
                 assert!(answer.stderr.contains(&format!("kill -9 {daemon}")), "{answer:?}");
             });

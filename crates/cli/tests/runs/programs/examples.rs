@@ -60,7 +60,7 @@ fn they_hold_the_lock_and_give_it_back() {
         assert_eq!(answer.code, 0, "{answer:?}");
         assert!(answer.stdout.contains("200") && answer.stdout.contains("fence"), "{answer:?}");
         assert!(answer.stdout.contains("probed 75"), "it was not held: {answer:?}");
-        let free = hold(&world, &json!({ "resource": "key:deploy", "wait": "60s" })).granted();
+        let free = hold(&world, &json!({ "resource": "key:deploy", "wait": "240s" })).granted();
         assert!(free["fence"].is_u64());
         let reasons: Vec<_> =
             world.events().into_iter().filter(|event| event["kind"] == "lock_acquired").collect();
@@ -75,7 +75,7 @@ fn they_lose_it_when_they_are_killed_and_are_told_who_has_it() {
         world.ok(&["up"]);
         let answer = run(&world, &example, &example.text, "kill -9 $PPID");
         assert_eq!(answer.code, 128 + 9, "{answer:?}");
-        let mut other = hold(&world, &json!({ "resource": "key:deploy", "wait": "60s" }));
+        let mut other = hold(&world, &json!({ "resource": "key:deploy", "wait": "240s" }));
         other.granted();
         let impatient = example.text.replace("10s", "0s");
         let answer = run(&world, &example, &impatient, "true");

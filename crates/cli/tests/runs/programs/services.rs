@@ -3,7 +3,6 @@
 
 use crate::world::{World, finish_within};
 use std::process::Command;
-use std::time::Duration;
 
 /// A user's systemd runs only on a machine that systemd has booted, or that looks like one; this namespace
 /// does, but only from inside.
@@ -59,7 +58,7 @@ fn in_room(world: &World) -> Command {
 #[test]
 fn a_restart_of_the_unit_never_ends_an_agent() {
     let world = World::new();
-    let answer = finish_within(&mut in_room(&world), Duration::from_secs(120));
+    let answer = finish_within(&mut in_room(&world), crate::processes::PATIENCE);
     let log = std::fs::read_to_string(world.path("systemd.log")).unwrap_or_default();
     assert_eq!(answer.code, 0, "{answer:?}\n{log}");
     assert!(answer.stdout.ends_with("all is well\n"), "{answer:?}\n{log}");

@@ -6,7 +6,6 @@ use crate::processes::{self, lives};
 use crate::world::{Answer, finish_within, number};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// The conversation of a stopped session, now kept by the vendor's daemon.
 struct Kept {
@@ -35,7 +34,7 @@ impl Kept {
         let mut claude = Command::new(agents().join("bin/claude"));
         claude.args(words).stdin(Stdio::null()).env_clear().current_dir(self.stage.world.path("work"));
         claude.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        finish_within(&mut claude, Duration::from_secs(60))
+        finish_within(&mut claude, crate::processes::PATIENCE)
     }
 
     fn file(&self, name: &str) -> Option<Value> {

@@ -136,7 +136,7 @@ fn is_unknown(agent: &'static str, id: &str) {
     let stage = Stage::new(agent);
     stage.new_session_with(&["--vendor-session", id]);
     let message = stage.sends("TURN-one");
-    stage.ok(&["wait", "api", "--for", "failed", "--timeout", "60s"]);
+    stage.ok(&["wait", "api", "--for", "failed", "--timeout", "240s"]);
     let why = stage.ok(&["why", "api"]).stdout;
     assert!(why.contains("its vendor does not know the conversation"), "{why}");
     let exits = stage.world.events_of("api", "run_exited");

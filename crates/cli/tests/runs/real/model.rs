@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// More than any request of an agent.
 const LARGEST: usize = 32 << 20;
@@ -301,7 +301,7 @@ impl Reply<'_> {
     /// Waits until the test lets it go on, if the script says so.
     pub(super) fn hold(script: &Script, room: &Room) {
         let mut desk = room.desk.lock().unwrap();
-        let until = Instant::now() + Duration::from_secs(120);
+        let until = Instant::now() + crate::processes::PATIENCE;
         while script.is_held() && desk.let_go == 0 && Instant::now() < until {
             desk = room.changed.wait_timeout(desk, PATIENCE).unwrap().0;
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Agents start slowly, several at once even more so.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = crate::processes::PATIENCE;
 /// An agent without a preset of its own: any program that speaks the protocol can be named.
 pub(crate) const BRIDGE: &str = "claude-agent-acp";
 /// Agents show a few letters of the key; it is approved by its end.

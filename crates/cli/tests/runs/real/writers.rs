@@ -3,7 +3,6 @@
 use super::stage::{Stage, agents};
 use crate::world::finish_within;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 fn vendor(stage: &Stage) -> String {
     stage.show()["vendor_session"].as_str().unwrap().to_owned()
@@ -41,7 +40,7 @@ fn by_hand(stage: &Stage, words: &[&str]) {
     command.args(words).stdin(Stdio::null()).env_clear();
     command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(stage.world.path("work"));
-    let answer = finish_within(&mut command, Duration::from_secs(60));
+    let answer = finish_within(&mut command, crate::processes::PATIENCE);
     assert_eq!(answer.code, 0, "{answer:?}");
 }
 
@@ -130,7 +129,7 @@ fn a_folder_of_claude_that_is_named_is_the_one_that_is_usual_if_it_is() {
     let words = second(&stage, &vendor, &other);
     let mut named = stage.command(&words);
     named.env("CLAUDE_CONFIG_DIR", stage.world.path("user/.claude"));
-    let refused = finish_within(&mut named, Duration::from_secs(60));
+    let refused = finish_within(&mut named, crate::processes::PATIENCE);
     assert_eq!(refused.code, 75, "{refused:?}");
     assert!(refused.stderr.contains("of session `api`"), "{refused:?}");
     stage.shown("start with an unset home of its own");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = crate::processes::PATIENCE;
 /// A user id that the machine need not know.
 const STRANGER: u32 = 12_345;
 

@@ -25,7 +25,7 @@ fn opened() -> World {
 
 fn asked_at(socket: &Path, request: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(crate::processes::PATIENCE)).unwrap();
     _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     _ = stream.read_to_end(&mut answer);

@@ -6,7 +6,6 @@ use crate::world::{Ends, World, finish, finish_within};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Starts a daemon from a shell that runs a prologue first.
 fn up_from(world: &World, prologue: &str) {
@@ -126,7 +125,7 @@ fn a_stranger_that_has_the_daemons_lock_is_named_at_once() {
     for how in ["-x", "-s"] {
         let mut stranger = squat(&world, how);
         for verb in ["up", "ls"] {
-            let answer = finish_within(&mut world.command(&[verb]), Duration::from_secs(5));
+            let answer = finish_within(&mut world.command(&[verb]), crate::processes::PATIENCE);
             assert_eq!(answer.code, 69, "{how} {verb}: {answer:?}");
             let named = format!("pid {} (`sleep 1000`)", stranger.id());
             assert!(answer.stderr.contains(&named), "{how} {verb}: {answer:?}");

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How many parts run at once, each as a test.
 const PARTS: usize = 4;
 /// No verb on a home takes longer.
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = crate::processes::PATIENCE;
 
 /// Random numbers that are the same for the same seed (splitmix64).
 struct Draw(u64);

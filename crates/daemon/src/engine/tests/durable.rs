@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Far more than anything takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 /// A run that lived this long is not part of a crash streak, and the next follows at once.
 const LONG: Duration = Duration::from_secs(3600);
 const FIRST: RunNumber = RunNumber(1);

@@ -5,7 +5,7 @@ use crate::world::World;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = crate::processes::PATIENCE;
 
 fn file(world: &World) -> String {
     world.path("backup").to_str().unwrap().to_owned()
@@ -132,7 +132,7 @@ fn an_agent_that_the_database_does_not_know_is_shown_left_alone_and_ended_by_dow
     assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&id.as_str().into(), &"unknown".into()), "{listed}");
     assert_eq!(world.json(&["status"])["unknown"][0]["id"], id.as_str());
     assert_eq!(world.within(SOON, &["down"]).code, 0);
-    assert!(held.ends_within(Duration::from_secs(5)), "`down` ends it");
+    assert!(held.ends_within(SOON), "`down` ends it");
 }
 
 #[test]

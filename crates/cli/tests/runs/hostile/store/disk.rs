@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = crate::processes::PATIENCE;
 
 /// A file system of a few megabytes that is gone with the test.
 pub(in crate::hostile) struct SmallDisk {
@@ -102,8 +102,7 @@ fn send_all(world: &World) -> usize {
 fn on_a_full_disk_people_look_and_stop_and_nothing_acknowledged_is_lost() {
     let disk = SmallDisk::new();
     let world = on(&disk);
-    // An older daemon keeps no reserve.
-    until(Duration::from_secs(3), || has_reserve(&world));
+    assert!(until(SOON, || has_reserve(&world)));
     let pid = world.pid("runs");
     disk.fill();
     let acknowledged = send_all(&world);
@@ -134,7 +133,7 @@ fn on_a_full_disk_people_look_and_stop_and_nothing_acknowledged_is_lost() {
 fn when_nothing_can_be_recorded_a_stop_acts_first_and_is_recorded_later() {
     let disk = SmallDisk::new();
     let world = on(&disk);
-    until(Duration::from_secs(3), || has_reserve(&world));
+    assert!(until(SOON, || has_reserve(&world)));
     let pid = world.pid("runs");
     // As if the reserve had been used up.
     _ = std::fs::remove_file(world.home.join("reserve"));
@@ -154,7 +153,7 @@ fn when_nothing_can_be_recorded_a_stop_acts_first_and_is_recorded_later() {
 /// A disk without a byte left and without the reserve; the stop of `runs` has taken effect.
 fn stopped_on_a_full_disk(disk: &SmallDisk) -> World {
     let world = on(disk);
-    until(Duration::from_secs(3), || has_reserve(&world));
+    assert!(until(SOON, || has_reserve(&world)));
     let pid = world.pid("runs");
     _ = std::fs::remove_file(world.home.join("reserve"));
     disk.fill();
@@ -205,7 +204,7 @@ fn after_a_down_on_a_full_disk_what_was_stopped_stays_and_what_ran_runs() {
 fn a_send_that_meets_the_full_disk_is_taken_or_says_which_message_may_still_be_stored() {
     let disk = SmallDisk::new();
     let world = on(&disk);
-    until(Duration::from_secs(3), || has_reserve(&world));
+    assert!(until(SOON, || has_reserve(&world)));
     _ = std::fs::remove_file(world.home.join("reserve"));
     disk.fill();
     let filler = "x".repeat(100_000);

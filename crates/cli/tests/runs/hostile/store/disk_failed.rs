@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = crate::processes::PATIENCE;
 const PAGE: usize = 4096;
 
 /// A home with a running agent and an acknowledged message; all of it in the database file, nothing in its log.

@@ -7,7 +7,7 @@ use crate::world::{Answer, World, finish_within, held, number, verbs_in};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = crate::processes::PATIENCE;
 const MESSAGE: &str = "acknowledged";
 
 /// What a verb must do on such a disk.

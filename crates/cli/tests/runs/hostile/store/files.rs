@@ -5,7 +5,7 @@ use crate::world::World;
 use std::fs;
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = crate::processes::PATIENCE;
 
 /// A home with an acknowledged message.
 fn kept() -> World {

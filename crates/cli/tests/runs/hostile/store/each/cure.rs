@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A file that is back is noticed within this time.
-const NOTICED: Duration = Duration::from_secs(5);
+const NOTICED: Duration = crate::processes::PATIENCE;
 
 /// One of the ways out that a hint offers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// No verb takes longer, whatever happened to the home.
-pub(super) const DEADLINE: Duration = Duration::from_secs(20);
+pub(super) const DEADLINE: Duration = crate::processes::PATIENCE;
 
 pub(super) struct Inhabited {
     pub(super) world: World,
