@@ -1,6 +1,7 @@
 //! No caller gets more through the API than it is entitled to.
 
 use super::sandbox::{Tried, wait_for};
+use crate::rights::needs;
 use crate::world::{World, finish};
 use serde_json::json;
 use std::process::Command;
@@ -58,16 +59,19 @@ fn is_kept_in(sandbox: &str, mark: &str) {
 
 #[test]
 fn an_agent_in_namespaces_of_its_own_starts_changes_and_ends_nothing() {
+    needs!(UserNamespaces);
     is_kept_in("namespaces", "mnt, user");
 }
 
 #[test]
 fn an_agent_in_a_pid_namespace_starts_changes_and_ends_nothing() {
+    needs!(UserNamespaces);
     is_kept_in("processes", "user, pid");
 }
 
 #[test]
 fn an_agent_without_a_network_starts_changes_and_ends_nothing() {
+    needs!(UserNamespaces);
     is_kept_in("network", "user, net");
 }
 

@@ -3,6 +3,7 @@
 use super::plain::{Plain, as_nobody};
 use super::{LIMIT, number, session, until, why};
 use crate::processes::{self, lives};
+use crate::rights::needs;
 use crate::world::{World, held};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ fn assert_names(text: &str, child: u32) {
 
 #[test]
 fn a_child_of_another_user_is_named_by_stop_and_why() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     let answer = world.within(LIMIT, &["stop", "a"]);
@@ -80,6 +82,7 @@ fn a_child_of_another_user_is_named_by_stop_and_why() {
 
 #[test]
 fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_both() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     let daemon = held(world.daemon_pid());
@@ -99,6 +102,7 @@ fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_b
 
 #[test]
 fn an_end_without_a_daemon_is_written_down_by_the_shim_that_stayed() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 1);
@@ -113,6 +117,7 @@ fn an_end_without_a_daemon_is_written_down_by_the_shim_that_stayed() {
 
 #[test]
 fn what_an_agent_that_has_ended_left_behind_is_named() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (_, child)) = (&sudo.plain.world, sudo.with_child("a"));
     processes::kill(world.pid("a"));
@@ -156,6 +161,7 @@ impl Drop for Frozen {
 
 #[test]
 fn a_process_that_the_kernel_keeps_is_named_and_the_stop_completes_when_it_is_let_go() {
+    needs!(Freezer);
     let world = World::new();
     session(&world, "a", &[], "sleep 1000 & echo child $!; exec sleep 1000");
     let child: u32 = world.printed("a", "child ").parse().unwrap();
@@ -170,6 +176,7 @@ fn a_process_that_the_kernel_keeps_is_named_and_the_stop_completes_when_it_is_le
 
 #[test]
 fn down_ends_although_a_shim_cannot_be_ended() {
+    needs!(Freezer);
     let world = World::new();
     let shim = session(&world, "a", &[], "exec sleep 1000");
     let frozen = Frozen::new(shim);
