@@ -21,6 +21,8 @@ pub(crate) enum Need {
     UserNamespaces,
     /// It has files and processes of a second user.
     OtherUser,
+    /// It has a second user who mounts file systems in a user namespace.
+    OtherUsersMount,
     /// It makes control groups of version 2.
     Groups,
     /// It freezes a process so that no signal ends it.
@@ -37,8 +39,15 @@ const NAMESPACE_OF_USERS: Way = &["unshare", "--user", "--map-root-user", "--map
 const SUDO: Way = &["sudo", "-n", "--"];
 
 impl Need {
-    const ALL: [Need; 6] =
-        [Need::Mount, Need::Namespaces, Need::UserNamespaces, Need::OtherUser, Need::Groups, Need::Freezer];
+    const ALL: [Need; 7] = [
+        Need::Mount,
+        Need::Namespaces,
+        Need::UserNamespaces,
+        Need::OtherUser,
+        Need::OtherUsersMount,
+        Need::Groups,
+        Need::Freezer,
+    ];
 
     fn reason(self) -> &'static str {
         match self {
@@ -46,6 +55,7 @@ impl Need {
             Need::Namespaces => "starts processes in other pid and time namespaces",
             Need::UserNamespaces => "puts processes into user namespaces",
             Need::OtherUser => "has files and processes of a second user",
+            Need::OtherUsersMount => "has a second user who mounts file systems in a user namespace",
             Need::Groups => "makes control groups",
             Need::Freezer => "freezes a process",
         }
@@ -55,7 +65,7 @@ impl Need {
     fn ways(self) -> &'static [Way] {
         match self {
             Need::Mount | Need::Namespaces => &[NAMESPACE, SUDO],
-            Need::OtherUser => &[NAMESPACE_OF_USERS, SUDO],
+            Need::OtherUser | Need::OtherUsersMount => &[NAMESPACE_OF_USERS, SUDO],
             // A namespace owns no group; one may have been delegated to the user.
             Need::UserNamespaces | Need::Groups | Need::Freezer => &[HERE, SUDO],
         }
@@ -70,6 +80,9 @@ impl Need {
             }
             Need::UserNamespaces => "unshare -Urmpf --mount-proc true && unshare -Urn true",
             Need::OtherUser => "exec setpriv --reuid 54321 --regid 54321 --clear-groups true",
+            Need::OtherUsersMount => {
+                "exec setpriv --reuid 54321 --regid 54321 --clear-groups unshare -Urm mount -t tmpfs tmpfs /tmp"
+            }
             Need::Groups => {
                 "mount=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/self/mounts); \
                  group=$mount$(sed -n 's/^0:://p' /proc/self/cgroup)/pinfold-test-probe-$$; \

@@ -122,7 +122,7 @@ fn nobody_is_fooled(forger: Forger) {
 
 #[test]
 fn a_folder_bound_over_ours_by_another_user_fools_nobody() {
-    needs!(OtherUser);
+    needs!(OtherUsersMount);
     nobody_is_fooled(Forger { user: STRANGER, namespaces: "-Urm", then: ":" });
 }
 
