@@ -22,6 +22,9 @@ pub mod private;
 pub mod proc;
 pub mod program;
 pub mod random;
+#[cfg(test)]
+#[path = "../../lock/tests/rights/mod.rs"]
+mod rights;
 pub mod sender;
 pub mod signals;
 pub mod socket;

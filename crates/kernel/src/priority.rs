@@ -69,6 +69,7 @@ mod tests {
     fn a_priority_or_a_policy_can_be_chosen() {
         assert_eq!(apart(is_chosen), priority() != 0);
         assert!(apart(|| {
+            // The only one that every user may choose whatever its own is.
             setpriority_process(None, 19).unwrap();
             is_chosen()
         }));

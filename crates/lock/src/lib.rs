@@ -93,6 +93,9 @@ mod patience;
 pub mod process;
 mod raw;
 mod resource;
+#[cfg(test)]
+#[path = "../tests/rights/mod.rs"]
+mod rights;
 mod seen;
 mod take;
 pub mod time;

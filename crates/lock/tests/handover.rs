@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod limit;
+mod rights;
 
+use crate::rights::needs;
 use pinfold_lock::Trace;
 use pinfold_lock::{
     AcquireError, AdoptError, BusyBecause, Folder, Guard, LockDescription, ReleaseMark, Request, Resource,
@@ -291,7 +293,8 @@ fn a_survivor_below_or_above_keeps_overlapping_directories_away() {
 
 #[test]
 fn the_members_of_a_control_group_are_ended_before_the_next_grant() {
-    let cgroup = make_cgroup().expect("this needs a writable control group (v2): run the tests as root");
+    needs!(Groups);
+    let cgroup = make_cgroup().expect("a writable control group (v2)");
     let place = place();
     let request = Request { cgroup: Some(cgroup.clone()), ..run("grouped", Survivors::End) };
     let guard = place.folder.try_acquire(&key(), &request).unwrap();
@@ -311,8 +314,8 @@ fn the_members_of_a_control_group_are_ended_before_the_next_grant() {
 
 #[test]
 fn a_control_group_that_is_not_named_after_its_holder_proves_nothing() {
-    let cgroup =
-        make_named_cgroup("old").expect("this needs a writable control group (v2): run the tests as root");
+    needs!(Groups);
+    let cgroup = make_named_cgroup("old").expect("a writable control group (v2)");
     let place = place();
     let request = Request { cgroup: Some(cgroup.clone()), ..run("forgotten", Survivors::End) };
     let guard = place.folder.try_acquire(&key(), &request).unwrap();

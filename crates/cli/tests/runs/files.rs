@@ -1,5 +1,6 @@
 //! Files and folders: their owner, their permissions, and what happens when they are damaged.
 
+use crate::rights::needs;
 use crate::world::{World, finish};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -64,12 +65,9 @@ fn a_home_that_is_open_to_others_is_tightened_and_said_so() {
 
 #[test]
 fn the_home_of_another_user_is_refused() {
+    needs!(OtherUser);
     let world = World::new();
     std::fs::create_dir(&world.home).unwrap();
-    assert!(
-        rustix::process::geteuid().is_root(),
-        "this test gives a folder to another user, so it needs root"
-    );
     std::os::unix::fs::chown(&world.home, Some(12345), Some(12345)).unwrap();
     for verb in [&["ls"][..], &["up"], &["status"], &["new", "a", "--", "true"]] {
         let answer = world.run(&[&["--json"], verb].concat());

@@ -47,6 +47,8 @@ mod promises;
 mod random;
 mod real;
 mod retention;
+#[path = "../../../lock/tests/rights/mod.rs"]
+mod rights;
 mod scarcity;
 mod searches;
 mod security;

@@ -1,6 +1,7 @@
 //! What happens when the disk is full or descriptors run out.
 
 use crate::processes::{PATIENCE, lives, open_files};
+use crate::rights::needs;
 use crate::world::{World, finish, held, number};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,7 @@ impl Disk {
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
             .arg(at)
             .status();
-        assert!(mounted.is_ok_and(|status| status.success()), "this test mounts a tmpfs, so it needs root");
+        assert!(mounted.is_ok_and(|status| status.success()), "a tmpfs is mounted");
         Disk(at.to_owned())
     }
 
@@ -47,6 +48,7 @@ impl Drop for Disk {
 
 #[test]
 fn a_full_disk_is_said_loses_no_agent_and_is_recovered_from() {
+    needs!(Mount);
     let mut world = World::new();
     let disk = Disk::mount(&world.path("disk"), "6m");
     world.home = disk.0.join("home");
@@ -99,6 +101,7 @@ fn a_full_disk_is_said_loses_no_agent_and_is_recovered_from() {
 
 #[test]
 fn an_agent_goes_on_when_its_log_cannot_be_written() {
+    needs!(Mount);
     let mut world = World::new();
     let disk = Disk::mount(&world.path("disk"), "6m");
     world.home = disk.0.join("home");

@@ -1,5 +1,6 @@
 //! Directories: all spellings are one lock, and what is not a directory is named as what it is.
 
+use crate::rights::needs;
 use crate::support::{Home, is_root};
 
 fn busy(home: &Home, path: &str) -> bool {
@@ -98,7 +99,7 @@ fn a_directory_behind_a_closed_one_is_not_permitted() {
 
 #[test]
 fn a_bind_mounted_twin_and_its_parents_are_one_conflict_domain() {
-    assert!(is_root(), "mounting needs root: run the tests as root");
+    needs!(Mount);
     let home = Home::new();
     home.dir("data/x/sub");
     home.dir("twin");

@@ -1,6 +1,7 @@
 //! Where locks are kept, and folders that cannot have them.
 
-use crate::support::{Home, is_root, mode};
+use crate::rights::needs;
+use crate::support::{Home, mode};
 
 #[test]
 fn everything_made_is_closed_to_others_whatever_the_umask() {
@@ -35,7 +36,7 @@ fn an_open_home_is_tightened_and_said_so() {
 
 #[test]
 fn the_folder_of_another_user_is_refused() {
-    assert!(is_root(), "giving a folder away needs root: run the tests as root");
+    needs!(OtherUser);
     let home = Home::new();
     home.dir("home");
     home.dir("locks");
@@ -49,7 +50,7 @@ fn the_folder_of_another_user_is_refused() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_not_permitted() {
-    assert!(is_root(), "mounting needs root: run the tests as root");
+    needs!(Mount);
     let home = Home::new();
     home.dir("locks");
     let script = "unshare -m sh -c 'mount -t tmpfs -o ro tmpfs locks && \"$PINFOLD\" lock key:k -- true'";
@@ -60,7 +61,7 @@ fn a_folder_that_cannot_be_written_is_not_permitted() {
 
 #[test]
 fn a_full_disk_is_a_clear_error_for_new_locks_and_none_for_old_ones() {
-    assert!(is_root(), "mounting needs root: run the tests as root");
+    needs!(Mount);
     let home = Home::new();
     home.dir("locks");
     let script = "unshare -m sh -c '

@@ -8,4 +8,6 @@ mod limit;
 mod lock;
 mod looking;
 mod namespaces;
+#[path = "../../../lock/tests/rights/mod.rs"]
+mod rights;
 mod support;

@@ -3,7 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::support::{Home, first_line, is_root};
+use crate::rights::needs;
+use crate::support::{Home, first_line};
 use std::process::{Child, Command, Stdio};
 
 /// Starts a holder in new namespaces and waits until it holds.
@@ -28,7 +29,7 @@ impl Drop for Ended {
 
 #[test]
 fn a_holder_in_another_pid_namespace_is_unknown_and_keeps_its_lock() {
-    assert!(is_root(), "namespaces need root: run the tests as root");
+    needs!(Namespaces);
     let home = Home::new();
     // The whole namespace ends with its first process, and that one with unshare.
     let holder = hold_in(&home, &["--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -40,7 +41,7 @@ fn a_holder_in_another_pid_namespace_is_unknown_and_keeps_its_lock() {
 
 #[test]
 fn from_inside_a_namespace_the_outer_holder_is_unknown_and_keeps_its_lock() {
-    assert!(is_root(), "namespaces need root: run the tests as root");
+    needs!(Namespaces);
     let home = Home::new();
     let _holder = home.hold("key:k");
     for proc in ["--mount-proc", "--fork"] {
@@ -54,7 +55,7 @@ fn from_inside_a_namespace_the_outer_holder_is_unknown_and_keeps_its_lock() {
 
 #[test]
 fn a_free_lock_is_granted_inside_a_namespace_whose_proc_is_another_ones() {
-    assert!(is_root(), "namespaces need root: run the tests as root");
+    needs!(Namespaces);
     let home = Home::new();
     let answer = home.script("unshare --pid --fork \"$PINFOLD\" lock key:k -- true");
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -63,7 +64,7 @@ fn a_free_lock_is_granted_inside_a_namespace_whose_proc_is_another_ones() {
 
 #[test]
 fn a_holder_in_another_time_namespace_is_alive() {
-    assert!(is_root(), "namespaces need root: run the tests as root");
+    needs!(Namespaces);
     let home = Home::new();
     let _holder = hold_in(&home, &["--time", "--boottime", "100000", "--fork", "--kill-child"]);
     let error = &home.json(&["lock", "key:k", "--", "true"])["error"];

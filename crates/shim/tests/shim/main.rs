@@ -25,6 +25,8 @@ mod notices;
 mod nurseries;
 mod printing;
 mod promises;
+#[path = "../../../lock/tests/rights/mod.rs"]
+mod rights;
 mod spares;
 mod starts;
 mod stops;

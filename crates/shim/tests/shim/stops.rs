@@ -1,5 +1,6 @@
 //! How runs are ended, with everything they started.
 
+use crate::rights::needs;
 use crate::world::{Ends, PATIENCE, World, children_of, lives, shell, wait_for_end};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
@@ -133,6 +134,7 @@ fn killing_the_shim_ends_its_agent_and_the_next_holder_ends_the_rest() {
 
 #[test]
 fn an_agent_starts_also_where_the_kernel_ends_what_is_forked_into_a_group() {
+    needs!(Groups);
     // Linux 6.18 does that below a group in which something was killed before: the shim is put into one.
     let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
     let root = unified.into_iter().find(|root| std::path::Path::new(root).join("cgroup.procs").exists());

@@ -1,5 +1,6 @@
 //! Which clients a shim takes for its daemon.
 
+use crate::rights::needs;
 use crate::world::{PATIENCE, World, command, wait_until};
 use pinfold_shim::{Command, Report};
 use std::io::Read;
@@ -48,8 +49,7 @@ fn connect_as_nobody(socket: &Path) -> UnixStream {
     let socket = socket.to_owned();
     let nobody = move || {
         let nobody = rustix::process::Uid::from_raw(NOBODY);
-        rustix::thread::set_thread_res_uid(nobody, nobody, nobody)
-            .expect("this needs root: it becomes another user");
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("a second user");
         UnixStream::connect(socket).expect("the socket is open to all")
     };
     std::thread::spawn(nobody).join().unwrap()
@@ -57,6 +57,7 @@ fn connect_as_nobody(socket: &Path) -> UnixStream {
 
 #[test]
 fn another_user_is_not_listened_to_although_the_socket_is_open_to_all() {
+    needs!(OtherUser);
     let world = World::new();
     let mut daemon = world.shim("api");
     // With a run it stays; without one it would leave, and all connections would read the end.

@@ -2,6 +2,7 @@
 //! told.
 
 use crate::printing::SmallDisk;
+use crate::rights::needs;
 use crate::world::{Daemon, PATIENCE, World, shell, wait_until, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
@@ -408,6 +409,7 @@ fn what_the_agent_left_in_its_pipes_is_on_the_tape_when_its_end_is_told_also_wit
 
 #[test]
 fn an_agent_waits_while_the_tape_cannot_be_written_and_goes_on_when_it_can() {
+    needs!(Mount);
     let world = World::new();
     let disk = world.path("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -441,6 +443,7 @@ fn an_agent_waits_while_the_tape_cannot_be_written_and_goes_on_when_it_can() {
 
 #[test]
 fn a_run_is_ended_also_while_the_tape_cannot_be_written() {
+    needs!(Mount);
     let world = World::new();
     let disk = world.path("disk");
     std::fs::create_dir(&disk).unwrap();

@@ -15,6 +15,8 @@ mod home;
 mod limit;
 mod processes;
 mod reexec;
+#[path = "../../../lock/tests/rights/mod.rs"]
+mod rights;
 mod shrink;
 mod sums;
 mod trouble;

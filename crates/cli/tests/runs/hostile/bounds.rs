@@ -2,6 +2,7 @@
 //! nothing escapes by moving.
 
 use crate::eater;
+use crate::rights::needs;
 use crate::world::{Ends, World, number};
 use pinfold_core::event::MessageEvent;
 use pinfold_core::{Event, EventKind, MessageId, Now, Session, Wall};
@@ -210,6 +211,7 @@ const NESTS: &str = "own=$MOUNT$(sed -n 's/^0:://p' /proc/self/cgroup); \
 
 #[test]
 fn groups_that_an_agent_makes_in_its_own_cost_no_later_run_its_group_and_never_stay() {
+    needs!(Groups);
     for limit in [&[][..], &["--memory", "1G"]] {
         let world = World::new();
         world.ok(&["up"]);

@@ -2,6 +2,7 @@
 //! --kill` ends the holder it saw, and every kill is recorded.
 
 use crate::processes::{self, PATIENCE, lives};
+use crate::rights::needs;
 use crate::world::{Ends, World, held, number};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -92,11 +93,12 @@ fn a_directory_made_anew_with_the_inode_of_a_lost_runs_one_ends_nobody() {
 
 #[test]
 fn a_record_of_the_version_before_ends_only_what_carries_its_run() {
+    needs!(Groups);
     use pinfold_lock::{Folder, Request, Resource, RunName, Survivors};
     let world = World::new();
     world.json(&["new", "s", "--", "sleep", "100000"]);
     let agent = world.pid("s");
-    let group = processes::group(agent).expect("this needs control groups: run the tests as root");
+    let group = processes::group(agent).expect("its own control group");
     let innocent = held(agent);
     // As the version before wrote it: a group named after the session alone, and a run that is over. By now
     // another run of the session has a group of that name.

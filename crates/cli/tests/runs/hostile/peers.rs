@@ -1,12 +1,13 @@
 //! Clients whose process daemon and shims cannot see: they are admitted if config.toml says so.
 
+use crate::rights::needs;
 use crate::world::World;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 #[test]
 fn a_terminal_is_joined_from_outside_of_the_pid_namespace_of_its_shim() {
-    assert!(rustix::process::geteuid().is_root(), "namespaces need root: run the tests as root");
+    needs!(Namespaces);
     let world = World::new();
     std::fs::create_dir(&world.home).unwrap();
     std::fs::write(world.home.join("config.toml"), "[policy]\nconfined = \"allow\"\n").unwrap();

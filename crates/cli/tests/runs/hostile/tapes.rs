@@ -3,6 +3,7 @@
 
 use crate::hostile::store::disk::SmallDisk;
 use crate::processes;
+use crate::rights::needs;
 use crate::world::World;
 use serde_json::json;
 
@@ -143,10 +144,12 @@ fn on_a_full_disk(daemon_lives: bool) {
 
 #[test]
 fn an_agent_on_a_full_disk_waits_that_is_said_and_it_goes_on() {
+    needs!(Mount);
     on_a_full_disk(true);
 }
 
 #[test]
 fn an_agent_on_a_full_disk_without_a_daemon_waits_and_goes_on() {
+    needs!(Mount);
     on_a_full_disk(false);
 }

@@ -1,6 +1,7 @@
 //! The unit under a real user systemd, in a namespace with nothing else in it: install, start, a killed
 //! daemon, a restart of the unit. A boot and `loginctl` are not tested: there is no machine to boot here.
 
+use crate::rights::needs;
 use crate::world::{World, finish_within};
 use std::process::Command;
 
@@ -57,6 +58,8 @@ fn in_room(world: &World) -> Command {
 
 #[test]
 fn a_restart_of_the_unit_never_ends_an_agent() {
+    // A systemd puts each unit into a group.
+    needs!(Groups);
     let world = World::new();
     let answer = finish_within(&mut in_room(&world), crate::processes::PATIENCE);
     let log = std::fs::read_to_string(world.path("systemd.log")).unwrap_or_default();

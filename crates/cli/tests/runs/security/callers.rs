@@ -1,6 +1,7 @@
 //! No caller gets more through the API than it is entitled to.
 
 use super::sandbox::{Tried, wait_for};
+use crate::rights::needs;
 use crate::world::{World, finish};
 use serde_json::json;
 use std::process::Command;
@@ -58,16 +59,19 @@ fn is_kept_in(sandbox: &str, mark: &str) {
 
 #[test]
 fn an_agent_in_namespaces_of_its_own_starts_changes_and_ends_nothing() {
+    needs!(UserNamespaces);
     is_kept_in("namespaces", "mnt, user");
 }
 
 #[test]
 fn an_agent_in_a_pid_namespace_starts_changes_and_ends_nothing() {
+    needs!(UserNamespaces);
     is_kept_in("processes", "user, pid");
 }
 
 #[test]
 fn an_agent_without_a_network_starts_changes_and_ends_nothing() {
+    needs!(UserNamespaces);
     is_kept_in("network", "user, net");
 }
 
@@ -290,14 +294,13 @@ fn an_agent_that_reads_json_is_told_who_sent_a_message() {
 }
 
 /// Ways in which people's shells are started; each runs its command, in the background or not, and waits for its end.
-const LAUNCHERS: [(&str, &str); 6] = [
+const LAUNCHERS: [(&str, &str); 5] = [
     ("a session of its own", "setsid --wait \"$@\""),
     (
         "a parent that has gone, as cron's and systemd's",
         "(setsid \"$@\" & ) ; while ! test -e \"$DONE\"; do sleep 0.02; done",
     ),
     ("a terminal of its own, as tmux and editors make one", "script -qec \"$*\" /dev/null </dev/null"),
-    ("another login", "su -s /bin/sh \"$(id -un)\" -c \"$*\""),
     ("an environment that was cleared", "env -i \"$@\""),
     ("nohup", "nohup \"$@\" </dev/null"),
 ];
@@ -306,24 +309,36 @@ const LAUNCHERS: [(&str, &str); 6] = [
 fn a_person_is_a_person_however_the_shell_came_about() {
     let world = World::new();
     world.ok(&["up"]);
-    for (number, (what, launcher)) in LAUNCHERS.into_iter().enumerate() {
-        let (name, done) = (format!("s{number}"), world.path(&format!("done{number}")));
-        let words = format!(
-            "env PINFOLD_HOME={} PINFOLD_LOCKS={} {} new {name} --mode on-demand -- /bin/cat; echo $? >{}",
-            world.home.display(),
-            world.path("locks").display(),
-            world.binary.display(),
-            done.display()
-        );
-        let script = world.path(&format!("script{number}"));
-        std::fs::write(&script, words).unwrap();
-        let mut shell = Command::new("sh");
-        shell.args(["-c", launcher, "sh", "/bin/sh", script.to_str().unwrap()]).env("DONE", &done);
-        let answer = finish(&mut shell);
-        let code = std::fs::read_to_string(&done).unwrap_or_default();
-        assert_eq!(code.trim(), "0", "{what}: {answer:?}");
-        assert_eq!(world.events_of(&name, "session_created")[0]["by"]["kind"], "person", "{what}");
-    }
+    LAUNCHERS.into_iter().enumerate().for_each(|(number, launched)| is_a_person(&world, number, launched));
+}
+
+#[test]
+fn a_person_who_has_logged_in_again_is_a_person() {
+    // Root is not asked for a password.
+    needs!(OtherUser);
+    let world = World::new();
+    world.ok(&["up"]);
+    is_a_person(&world, 0, ("another login", "su -s /bin/sh \"$(id -un)\" -c \"$*\""));
+}
+
+#[track_caller]
+fn is_a_person(world: &World, number: usize, (what, launcher): (&str, &str)) {
+    let (name, done) = (format!("s{number}"), world.path(&format!("done{number}")));
+    let words = format!(
+        "env PINFOLD_HOME={} PINFOLD_LOCKS={} {} new {name} --mode on-demand -- /bin/cat; echo $? >{}",
+        world.home.display(),
+        world.path("locks").display(),
+        world.binary.display(),
+        done.display()
+    );
+    let script = world.path(&format!("script{number}"));
+    std::fs::write(&script, words).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", launcher, "sh", "/bin/sh", script.to_str().unwrap()]).env("DONE", &done);
+    let answer = finish(&mut shell);
+    let code = std::fs::read_to_string(&done).unwrap_or_default();
+    assert_eq!(code.trim(), "0", "{what}: {answer:?}");
+    assert_eq!(world.events_of(&name, "session_created")[0]["by"]["kind"], "person", "{what}");
 }
 
 #[test]

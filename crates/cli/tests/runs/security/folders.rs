@@ -1,6 +1,7 @@
 //! Private folders: owner, mode, no links.
 
 use super::{OTHER, snapshot};
+use crate::rights::needs;
 use crate::world::{World, finish};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::os::unix::process::CommandExt;
@@ -14,13 +15,8 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-fn needs_root() {
-    assert!(rustix::process::geteuid().is_root(), "a second user needs root: run the tests as root");
-}
-
 /// A folder of the caller's that is open to everyone, and another user's link to it.
 fn lure(world: &World) -> std::path::PathBuf {
-    needs_root();
     let public = world.path("public");
     std::fs::create_dir(&public).unwrap();
     set_mode(&public, 0o755);
@@ -33,6 +29,7 @@ fn lure(world: &World) -> std::path::PathBuf {
 
 #[test]
 fn a_home_that_is_another_users_link_is_refused_and_what_it_leads_to_stays_open() {
+    needs!(OtherUser);
     let mut world = World::new();
     let public = lure(&world);
     world.home = world.path("shared/pf");
@@ -58,6 +55,7 @@ fn a_home_that_is_an_own_link_is_used_where_it_leads() {
 
 #[test]
 fn a_lock_folder_that_is_another_users_link_is_refused() {
+    needs!(OtherUser);
     let world = World::new();
     let public = lure(&world);
     let mut command = world.command(&["lock", "key:a", "--", "true"]);
@@ -82,7 +80,7 @@ fn a_lock_folder_with_other_files_in_it_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_home_below_a_directory_of_another_user_is_refused() {
-    needs_root();
+    needs!(OtherUser);
     let mut world = World::new();
     world.home = world.path("theirs/home");
     std::fs::create_dir_all(&world.home).unwrap();
@@ -133,7 +131,7 @@ fn an_own_runtime_folder_is_used() {
 
 #[test]
 fn a_runtime_folder_that_another_user_made_first_is_not_used_and_status_says_so() {
-    needs_root();
+    needs!(OtherUser);
     let world = in_usual_home();
     set_mode(&world.path("login"), 0o1777);
     std::fs::create_dir(world.path("login/pinfold")).unwrap();
@@ -151,7 +149,7 @@ fn a_runtime_folder_that_another_user_made_first_is_not_used_and_status_says_so(
 
 #[test]
 fn the_runtime_folder_of_another_users_login_is_not_used() {
-    needs_root();
+    needs!(OtherUser);
     let world = in_usual_home();
     set_mode(&world.path("login"), 0o700);
     chown(world.path("login"), Some(OTHER), None).unwrap();
@@ -161,7 +159,7 @@ fn the_runtime_folder_of_another_users_login_is_not_used() {
 }
 
 #[test]
-fn a_configuration_that_another_user_can_write_is_refused() {
+fn a_configuration_that_others_can_write_is_refused() {
     let world = World::new();
     std::fs::create_dir(&world.home).unwrap();
     let config = world.home.join("config.toml");
@@ -178,9 +176,18 @@ fn a_configuration_that_another_user_can_write_is_refused() {
     set_mode(&config, 0o644);
     world.ok(&["up"]);
     world.ok(&["down"]);
-    needs_root();
+}
+
+#[test]
+fn a_configuration_of_another_user_is_refused() {
+    needs!(OtherUser);
+    let world = World::new();
+    std::fs::create_dir(&world.home).unwrap();
+    let config = world.home.join("config.toml");
+    std::fs::write(&config, "").unwrap();
     chown(&config, Some(OTHER), None).unwrap();
-    assert_eq!(world.run(&["up"]).code, 78);
+    let answer = world.run(&["up"]);
+    assert_eq!(answer.code, 78, "{answer:?}");
 }
 
 #[test]
@@ -210,7 +217,7 @@ impl Drop for Taken {
 
 #[test]
 fn where_another_user_took_the_folder_of_short_names_agents_get_another_one() {
-    needs_root();
+    needs!(OtherUser);
     let user = OTHER + 1;
     let taken = Taken(format!("/tmp/pinfold-{user}").into());
     std::fs::create_dir(&taken.0).unwrap();

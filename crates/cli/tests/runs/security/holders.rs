@@ -2,6 +2,7 @@
 //! arbitrary records.
 
 use crate::processes::{self, PATIENCE, lives};
+use crate::rights::needs;
 use crate::world::{World, held};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -87,7 +88,7 @@ impl Forger {
         if self.user != rustix::process::geteuid().as_raw() {
             let given =
                 chown(folder, Some(self.user), None).and_then(|()| chown(forged, Some(self.user), None));
-            given.expect("a second user is needed: run the tests as root");
+            given.expect("a second user");
         }
         let script = "mount --bind \"$1\" \"$2\" && exec 9<>\"$2/$3\" && flock -n 9 && eval \"$4\" && : >\"$2/held\" && \
                       exec sleep 100000";
@@ -121,17 +122,20 @@ fn nobody_is_fooled(forger: Forger) {
 
 #[test]
 fn a_folder_bound_over_ours_by_another_user_fools_nobody() {
+    needs!(OtherUsersMount);
     nobody_is_fooled(Forger { user: STRANGER, namespaces: "-Urm", then: ":" });
 }
 
 #[test]
 fn a_folder_bound_over_ours_by_the_same_user_in_a_pid_namespace_fools_nobody() {
+    needs!(UserNamespaces);
     let user = rustix::process::geteuid().as_raw();
     nobody_is_fooled(Forger { user, namespaces: "-Urmpf", then: ":" });
 }
 
 #[test]
 fn a_removed_file_of_a_folder_bound_over_ours_fools_nobody() {
+    needs!(UserNamespaces);
     let user = rustix::process::geteuid().as_raw();
     nobody_is_fooled(Forger { user, namespaces: "-Urm", then: "rm \"$2/$3\"" });
 }
@@ -140,6 +144,7 @@ fn a_removed_file_of_a_folder_bound_over_ours_fools_nobody() {
 /// real holder.
 #[test]
 fn beside_a_forged_lock_the_real_holder_is_named_and_ended() {
+    needs!(UserNamespaces);
     let world = World::new();
     let real = Ours::start(&mut world.command(&["lock", "key:deploy", "--", "sleep", "100000"]));
     until("it is held", || world.json(&["locks"]).as_array().unwrap().len() == 1);
@@ -180,6 +185,7 @@ fn a_reader_that_takes_the_flock_is_the_holder_and_not_whom_the_record_names() {
 /// it by hand.
 #[test]
 fn unlock_signals_nobody_of_another_user() {
+    needs!(OtherUser);
     let world = World::new();
     let mut command = world.command(&["lock", "key:deploy", "--"]);
     let user = STRANGER.to_string();
@@ -190,7 +196,7 @@ fn unlock_signals_nobody_of_another_user() {
         let status = std::fs::read_to_string(format!("/proc/{}/status", other()?)).ok()?;
         status.lines().any(|line| line.starts_with(&format!("Uid:\t{user}"))).then_some(())
     };
-    until("it is another user's (this needs root)", || is_another().is_some());
+    until("it is another user's", || is_another().is_some());
     let other = held(other().unwrap());
     let said = world.within(SOON, &["unlock", "key:deploy", "--kill"]);
     assert_eq!(said.code, 1, "{said:?}");

@@ -1,6 +1,7 @@
 //! Only senders of the run's tree are believed: any process can find out the name of a notify socket.
 
 use crate::processes::{self, PATIENCE};
+use crate::rights::needs;
 use crate::teller;
 use crate::world::{World, held, number};
 use rustix::process::Signal;
@@ -95,6 +96,7 @@ fn tells_of_the_dead() -> bool {
 /// A sender outside of the shim's pid namespace has no pid there. The kernel says 0.
 #[test]
 fn a_sender_that_the_shim_cannot_see_decides_nothing() {
+    needs!(UserNamespaces);
     let world = World::new();
     std::fs::create_dir(&world.home).unwrap();
     std::fs::write(world.home.join("config.toml"), "[policy]\nconfined = \"allow\"\n").unwrap();

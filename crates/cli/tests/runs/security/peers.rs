@@ -1,6 +1,7 @@
 //! Another user who connects to every socket, and another user who answers.
 
 use super::{OTHER, as_another};
+use crate::rights::needs;
 use crate::world::World;
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -36,6 +37,7 @@ const PING: &str = "GET /v1/ping HTTP/1.1\r\nHost: pinfold\r\nConnection: close\
 
 #[test]
 fn another_user_who_reaches_the_api_socket_is_not_answered() {
+    needs!(OtherUser);
     let world = opened();
     let socket = world.home.join("pinfold.sock");
     assert!(asked_at(&socket, PING).starts_with("HTTP/1.1 200"), "its own user is answered");
@@ -80,6 +82,7 @@ fn impostor(world: &World, path: &Path) -> Receiver<Vec<u8>> {
 
 #[test]
 fn nothing_is_said_to_another_user_who_answers_in_place_of_the_daemon() {
+    needs!(OtherUser);
     let world = World::new();
     world.ok(&["up"]);
     world.ok(&["down"]);
@@ -102,6 +105,7 @@ fn nothing_is_said_to_another_user_who_answers_in_place_of_the_daemon() {
 
 #[test]
 fn no_key_is_typed_at_another_user_who_answers_in_place_of_a_shim() {
+    needs!(OtherUser);
     let world = World::new();
     world.ok(&["new", "t", "--pty", "--", "sleep", "1000"]);
     open_to_all(&world.root, 0o755);
@@ -119,6 +123,7 @@ fn no_key_is_typed_at_another_user_who_answers_in_place_of_a_shim() {
 
 #[test]
 fn a_new_daemon_says_nothing_to_another_user_who_answers_in_place_of_a_shim() {
+    needs!(OtherUser);
     let world = World::new();
     world.ok(&["new", "t", "--mode", "on-demand", "--", "true"]);
     world.ok(&["down"]);

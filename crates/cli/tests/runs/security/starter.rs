@@ -2,6 +2,7 @@
 
 use super::OTHER;
 use crate::processes;
+use crate::rights::needs;
 use crate::world::{Ends, World, finish, finish_within};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -140,7 +141,7 @@ fn a_stranger_that_has_the_daemons_lock_is_named_at_once() {
 
 #[test]
 fn a_set_uid_copy_runs_nothing() {
-    assert!(rustix::process::geteuid().is_root(), "a set-uid program needs root: run the tests as root");
+    needs!(OtherUser);
     let world = World::new();
     std::fs::set_permissions(&world.root, std::fs::Permissions::from_mode(0o755)).unwrap();
     let copy = world.path("pinfold");

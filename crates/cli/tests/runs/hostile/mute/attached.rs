@@ -2,6 +2,7 @@
 
 use super::{LIMIT, until};
 use crate::processes;
+use crate::rights::needs;
 use crate::tty::Tty;
 use crate::world::World;
 use pinfold_core::RunNumber;
@@ -13,10 +14,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-
-fn assert_root() {
-    assert!(rustix::process::geteuid().is_root(), "namespaces and users need root: run the tests as root");
-}
 
 /// A daemon in its own pid namespace, as in a container; the namespace ends with it.
 struct Contained(Child);
@@ -51,7 +48,7 @@ impl Drop for Contained {
 
 #[test]
 fn a_terminal_is_attached_to_from_where_the_shim_sees_no_pid() {
-    assert_root();
+    needs!(Namespaces);
     let world = World::new();
     let _daemon = Contained::start(&world);
     let script = "echo ready; while read line; do echo \"heard $line\"; done";
@@ -101,7 +98,7 @@ fn join(socket: &PathBuf, user: u32) -> Vec<u8> {
 
 #[test]
 fn another_user_is_not_shown_a_terminal_whatever_the_modes_of_its_socket() {
-    assert_root();
+    needs!(OtherUser);
     let world = World::new();
     world.ok(&["new", "a", "--pty", "--", "sh", "-c", "echo secret; exec sleep 1000"]);
     world.printed("a", "secret");

@@ -2,6 +2,7 @@
 
 use super::plain::Plain;
 use super::{LIMIT, session};
+use crate::rights::needs;
 
 /// Each process of a chain leaves its session, forks the next one and ends. The chains end by themselves
 /// after a while.
@@ -23,6 +24,7 @@ const CHAINS: &str = "#define _GNU_SOURCE\n#include <signal.h>\n#include <time.h
 
 #[test]
 fn chains_of_processes_that_hardly_live_are_ended_without_a_group() {
+    needs!(OtherUser);
     let plain = Plain::new();
     let program = plain.world.path("chains");
     plain.build(CHAINS, &program);

@@ -3,9 +3,10 @@
 use super::plain::{Plain, as_nobody};
 use super::{LIMIT, number, session, until, why};
 use crate::processes::{self, lives};
+use crate::rights::needs;
 use crate::world::{World, held};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A world of a user without rights, and a program that becomes root, as sudo does.
@@ -63,6 +64,7 @@ fn assert_names(text: &str, child: u32) {
 
 #[test]
 fn a_child_of_another_user_is_named_by_stop_and_why() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     let answer = world.within(LIMIT, &["stop", "a"]);
@@ -80,6 +82,7 @@ fn a_child_of_another_user_is_named_by_stop_and_why() {
 
 #[test]
 fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_both() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     let daemon = held(world.daemon_pid());
@@ -99,6 +102,7 @@ fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_b
 
 #[test]
 fn an_end_without_a_daemon_is_written_down_by_the_shim_that_stayed() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 1);
@@ -113,6 +117,7 @@ fn an_end_without_a_daemon_is_written_down_by_the_shim_that_stayed() {
 
 #[test]
 fn what_an_agent_that_has_ended_left_behind_is_named() {
+    needs!(OtherUser);
     let sudo = Sudo::new();
     let (world, (_, child)) = (&sudo.plain.world, sudo.with_child("a"));
     processes::kill(world.pid("a"));
@@ -122,40 +127,71 @@ fn what_an_agent_that_has_ended_left_behind_is_named() {
 }
 
 /// A control group (v1) with frozen processes: the kernel lets no signal end them.
-struct Frozen(PathBuf);
+struct Frozen {
+    group: PathBuf,
+    _freezer: Freezer,
+}
 
-impl Frozen {
-    fn new(pid: u32) -> Frozen {
+/// The hierarchy of such groups: where it is mounted, or mounted by the test on a machine that has only version 2.
+struct Freezer {
+    place: PathBuf,
+    own: Option<tempfile::TempDir>,
+}
+
+impl Freezer {
+    fn find() -> Freezer {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-        let mount = mounts.lines().find_map(|line| {
+        let mounted = mounts.lines().find_map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             (words[2] == "cgroup" && words[3].split(',').any(|option| option == "freezer")).then(|| words[1])
         });
-        let mount =
-            mount.expect("no freezer of the first hierarchy is mounted: nothing can be made unkillable");
-        let group = Path::new(mount).join(format!("pinfold-test-{pid}"));
-        std::fs::create_dir(&group).expect("a group in the freezer needs root: run the tests as root");
+        mounted.map_or_else(Freezer::mount, |place| Freezer { place: place.into(), own: None })
+    }
+
+    fn mount() -> Freezer {
+        let own = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "cgroup", "-o", "freezer", "freezer"]).arg(own.path());
+        assert!(mount.status().unwrap().success(), "a freezer of the first hierarchy is mounted");
+        Freezer { place: own.path().to_owned(), own: Some(own) }
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        if self.own.is_some() {
+            _ = Command::new("umount").arg("-l").arg(&self.place).status();
+        }
+    }
+}
+
+impl Frozen {
+    fn new(pid: u32) -> Frozen {
+        let freezer = Freezer::find();
+        let group = freezer.place.join(format!("pinfold-test-{pid}"));
+        std::fs::create_dir(&group).expect("a group in the freezer");
         std::fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
         std::fs::write(group.join("freezer.state"), "FROZEN").unwrap();
         let frozen = || std::fs::read_to_string(group.join("freezer.state")).unwrap().starts_with("FROZEN");
         until("a frozen process", frozen);
-        Frozen(group)
+        Frozen { group, _freezer: freezer }
     }
 }
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        _ = std::fs::write(self.0.join("freezer.state"), "THAWED");
-        let members = || std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        _ = std::fs::write(self.group.join("freezer.state"), "THAWED");
+        let members = || std::fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default();
         for pid in members().lines().filter_map(|line| line.parse().ok()) {
             processes::kill(pid);
         }
-        until("an empty group", || std::fs::remove_dir(&self.0).is_ok());
+        until("an empty group", || std::fs::remove_dir(&self.group).is_ok());
     }
 }
 
 #[test]
 fn a_process_that_the_kernel_keeps_is_named_and_the_stop_completes_when_it_is_let_go() {
+    needs!(Freezer);
     let world = World::new();
     session(&world, "a", &[], "sleep 1000 & echo child $!; exec sleep 1000");
     let child: u32 = world.printed("a", "child ").parse().unwrap();
@@ -170,6 +206,7 @@ fn a_process_that_the_kernel_keeps_is_named_and_the_stop_completes_when_it_is_le
 
 #[test]
 fn down_ends_although_a_shim_cannot_be_ended() {
+    needs!(Freezer);
     let world = World::new();
     let shim = session(&world, "a", &[], "exec sleep 1000");
     let frozen = Frozen::new(shim);

@@ -1,6 +1,7 @@
 //! Copies of the database, and homes whose agents the database does not know.
 
 use crate::processes;
+use crate::rights::needs;
 use crate::world::World;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -93,6 +94,7 @@ fn of_backups_to_one_name_at_once_one_is_made() {
 
 #[test]
 fn another_users_backup_is_refused() {
+    needs!(OtherUser);
     let world = World::new();
     world.ok(&["up"]);
     world.ok(&["backup", &file(&world)]);

@@ -1,6 +1,7 @@
 //! A full disk: what was acknowledged stays, and people can still look and stop.
 
 use crate::processes::lives;
+use crate::rights::needs;
 use crate::world::World;
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ impl SmallDisk {
         let folder = tempfile::tempdir().unwrap();
         let mount = ["-t", "tmpfs", "-o", options, "tmpfs"];
         let mounted = Command::new("mount").args(mount).arg(folder.path()).status().unwrap();
-        assert!(mounted.success(), "mounting must be possible for this test: it needs root");
+        assert!(mounted.success(), "a tmpfs is mounted");
         SmallDisk { folder }
     }
 
@@ -100,6 +101,7 @@ fn send_all(world: &World) -> usize {
 
 #[test]
 fn on_a_full_disk_people_look_and_stop_and_nothing_acknowledged_is_lost() {
+    needs!(Mount);
     let disk = SmallDisk::new();
     let world = on(&disk);
     assert!(until(SOON, || has_reserve(&world)));
@@ -131,6 +133,7 @@ fn on_a_full_disk_people_look_and_stop_and_nothing_acknowledged_is_lost() {
 
 #[test]
 fn when_nothing_can_be_recorded_a_stop_acts_first_and_is_recorded_later() {
+    needs!(Mount);
     let disk = SmallDisk::new();
     let world = on(&disk);
     assert!(until(SOON, || has_reserve(&world)));
@@ -165,6 +168,7 @@ fn stopped_on_a_full_disk(disk: &SmallDisk) -> World {
 
 #[test]
 fn a_stop_on_a_full_disk_is_not_forgotten_when_the_daemon_is_killed() {
+    needs!(Mount);
     let disk = SmallDisk::new();
     let world = stopped_on_a_full_disk(&disk);
     world.kill_daemon();
@@ -183,6 +187,7 @@ fn a_stop_on_a_full_disk_is_not_forgotten_when_the_daemon_is_killed() {
 
 #[test]
 fn after_a_down_on_a_full_disk_what_was_stopped_stays_and_what_ran_runs() {
+    needs!(Mount);
     let disk = SmallDisk::new();
     let world = stopped_on_a_full_disk(&disk);
     disk.free();
@@ -202,6 +207,7 @@ fn after_a_down_on_a_full_disk_what_was_stopped_stays_and_what_ran_runs() {
 
 #[test]
 fn a_send_that_meets_the_full_disk_is_taken_or_says_which_message_may_still_be_stored() {
+    needs!(Mount);
     let disk = SmallDisk::new();
     let world = on(&disk);
     assert!(until(SOON, || has_reserve(&world)));
@@ -242,6 +248,7 @@ fn a_send_that_meets_the_full_disk_is_taken_or_says_which_message_may_still_be_s
 
 #[test]
 fn a_holder_that_was_ended_on_a_full_disk_is_a_success() {
+    needs!(Mount);
     let disk = SmallDisk::new();
     let world = on(&disk);
     let pid = world.pid("runs");

@@ -3,6 +3,7 @@
 
 use super::disk::{SmallDisk, until};
 use crate::processes::{Held, lives};
+use crate::rights::needs;
 use crate::world::{Answer, World, finish_within, held, number, verbs_in};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -302,10 +303,12 @@ fn all_goes_on(place: &Place, taken: usize) {
 
 #[test]
 fn on_a_disk_without_a_byte_every_verb_answers_and_nothing_acknowledged_is_lost() {
+    needs!(Mount);
     every_verb_answers(Lacks::Bytes);
 }
 
 #[test]
 fn on_a_disk_without_an_inode_every_verb_answers_and_nothing_acknowledged_is_lost() {
+    needs!(Mount);
     every_verb_answers(Lacks::Inodes);
 }

@@ -118,7 +118,8 @@ impl Case<'_> {
         };
         let all = cure::ways(&hint, harm, self.home.is_up());
         *ways = all.len();
-        let cure = all.get(way).ok_or_else(|| format!("no way out: {hint}"))?.clone();
+        // What a harm does depends on what the daemon was reading: the last time, there may have been more ways.
+        let cure = all.get(way).or(all.last()).ok_or_else(|| format!("no way out: {hint}"))?.clone();
         self.cure = Some(cure.clone());
         cure.follow(self.home, &harmed, &backup)?;
         match cure {
