@@ -116,9 +116,10 @@ impl From<NotAResource> for Failure {
     }
 }
 
-impl From<FolderError> for Failure {
-    fn from(error: FolderError) -> Self {
-        let (kind, hint) = match &error {
+impl Failure {
+    /// A failure with an error as the message, because a lock folder cannot be used.
+    pub(crate) fn of_folder(error: &(dyn Error + 'static), folder: &FolderError) -> Self {
+        let (kind, hint) = match folder {
             FolderError::NotOurs { .. } | FolderError::NotPermitted { .. } | FolderError::Replaceable(_) => {
                 (Kind::NotPermitted, "PINFOLD_LOCKS names another lock folder")
             }
@@ -132,7 +133,13 @@ impl From<FolderError> for Failure {
             FolderError::NotADirectory { .. } => (Kind::BadConfig, "PINFOLD_LOCKS names another lock folder"),
             FolderError::Failed { .. } => (Kind::Failed, "PINFOLD_LOCKS names another lock folder"),
         };
-        Self::from_error(kind, &error).hint(hint)
+        Self::from_error(kind, error).hint(hint)
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        Self::of_folder(&error, &error)
     }
 }
 
