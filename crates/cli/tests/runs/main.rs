@@ -31,6 +31,7 @@ mod limit;
 mod limits;
 mod lines;
 mod lists;
+mod lost_output;
 mod memory;
 mod metrics;
 mod mistakes;
