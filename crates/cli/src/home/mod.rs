@@ -8,5 +8,5 @@ mod trust;
 mod user_locks;
 
 pub(crate) use locks::{existing_folders, folder_for, session_locks, user_folder};
-pub(crate) use paths::{named, said_home};
+pub(crate) use paths::{for_a_manager, named, said_home};
 pub(crate) use settled::{folder, home};

@@ -71,6 +71,26 @@ pub(crate) fn named() -> Result<Vec<(&'static str, PathBuf)>, Failure> {
         .collect()
 }
 
+/// The variables that lead a service manager to this home: it starts programs with the home directory of the
+/// password file and with nothing else that says where things are.
+pub(crate) fn for_a_manager(global: &Global) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+    let mut all = Vec::new();
+    let mut add = |name, usual: Option<PathBuf>| {
+        let here = variable(name).filter(|path| path.is_absolute() && usual.as_ref() != Some(path));
+        all.extend(here.map(|path| (name, path)));
+    };
+    if is_usual(&home_path(global)?) {
+        let below = |below: &str| variable("HOME").map(|home| home.join(below));
+        add("HOME", password_home());
+        add("XDG_STATE_HOME", below(".local/state"));
+        add("XDG_CONFIG_HOME", below(".config"));
+    }
+    if let Some(locks) = variable("PINFOLD_LOCKS") {
+        all.push(("PINFOLD_LOCKS", absolute(&locks)?));
+    }
+    Ok(all)
+}
+
 pub(super) fn home_path(global: &Global) -> Result<PathBuf, Failure> {
     if let Some(path) = global.home.clone().or_else(said_home) {
         return absolute(&path);
