@@ -77,6 +77,10 @@ impl Failure {
         self
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -131,9 +135,13 @@ impl Failure {
                 "set PINFOLD_LOCKS to a folder on a local file system, the same for all of them",
             ),
             FolderError::NotADirectory { .. } => (Kind::BadConfig, "PINFOLD_LOCKS names another lock folder"),
+            FolderError::Unplaced { .. } => {
+                (Kind::BadConfig, "/proc is hidden in this container or sandbox: let it show these files")
+            }
             FolderError::Failed { .. } => (Kind::Failed, "PINFOLD_LOCKS names another lock folder"),
         };
-        Self::from_error(kind, error).hint(hint)
+        let failure = Self::from_error(kind, error);
+        if failure.hint.is_some() { failure } else { failure.hint(hint) }
     }
 }
 

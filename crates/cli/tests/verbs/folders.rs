@@ -107,14 +107,28 @@ fn every_command_gives_the_same_code_and_hint_for_an_unusable_lock_folder() {
     }
 }
 
+/// Runs a script with mounts that only it sees, in a user namespace, so that this needs no rights.
+fn among_mounts(home: &Home, script: &str) -> Answer {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "--propagation", "private", "sh", "-c", script]);
+    home.settle(&mut command);
+    finish(&mut command)
+}
+
 /// Runs a script as a user without a line in the password file, with a `/var/tmp` that only it sees.
 fn unlisted(home: &Home, script: &str) -> Answer {
     let ground = "mount -t tmpfs -o mode=1777 tmpfs /var/tmp && : >passwd && mount --bind passwd /etc/passwd";
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "--propagation", "private", "sh", "-c"]);
-    command.arg(format!("{ground} || exit 99\n{script}"));
-    home.settle(&mut command);
-    finish(command.env_remove("PINFOLD_LOCKS"))
+    among_mounts(home, &format!("unset PINFOLD_LOCKS; {ground} || exit 99\n{script}"))
+}
+
+#[test]
+fn a_hidden_proc_is_named_and_not_the_lock_folder() {
+    let home = Home::new();
+    home.dir("empty");
+    let answer =
+        among_mounts(&home, "mount --bind empty /proc/sys || exit 99; \"$PINFOLD\" lock key:k -- true");
+    let named = answer.stderr.contains("locks need /proc/sys/kernel/random/boot_id");
+    assert!(answer.code == 78 && named && !answer.stderr.contains("PINFOLD_LOCKS"), "{}", answer.stderr);
 }
 
 #[test]
