@@ -34,6 +34,7 @@ mod since;
 mod tail;
 mod told_exit;
 mod tui;
+mod umask;
 mod verbs;
 mod worktree;
 
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
     });
     match done {
         Ok(code) => code,
-        Err((failure, global)) => report(&failure, &global),
+        Err((failure, global)) => report(&umask::explained(failure), &global),
     }
 }
 

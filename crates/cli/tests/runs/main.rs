@@ -40,6 +40,7 @@ mod outsiders;
 mod people;
 mod per_message;
 mod pictures;
+mod places;
 mod presets;
 mod processes;
 mod program;
