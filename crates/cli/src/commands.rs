@@ -35,7 +35,8 @@ pub(crate) fn hinted(body: ErrorBody, request: &NewSession) -> ErrorBody {
     let better = agent
         .and_then(nearly)
         .or_else(|| dir.and_then(|dir| no_directory(dir, forced)))
-        .or_else(|| hint(command));
+        .or_else(|| hint(command))
+        .or_else(|| not_a_program(command, &body.message, forced));
     match better.filter(|_| body.kind == ErrorKind::BadConfig) {
         Some(hint) => body.hint(hint),
         None => body,
@@ -97,10 +98,24 @@ fn hint(command: &[String]) -> Option<String> {
             format!("a line for a shell is run by one: -- sh -c {}", quoted(&line))
         });
     }
+    if let Some(rest) = program.strip_prefix("~/") {
+        let home = std::env::var("HOME").unwrap_or_else(|_| "/home/YOU".to_owned());
+        let words = std::iter::once(format!("{home}/{rest}")).chain(command[1..].iter().cloned());
+        let words: Vec<String> = words.map(|word| quoted(&word).into_owned()).collect();
+        return Some(format!("a shell replaces `~` only outside quotes: -- {}", words.join(" ")));
+    }
     if Path::new(program).is_dir() {
         return Some(format!("`{program}` is a directory; `--dir {}` runs a program in it", quoted(program)));
     }
     not_executable(program)
+}
+
+/// A hint for a bare name that no program has: a shell may still know it.
+fn not_a_program(command: &[String], message: &str, forced: &str) -> Option<String> {
+    let program = command.first().filter(|program| !program.contains('/'))?;
+    (message == format!("program `{program}` was not found")).then(|| {
+        format!("`type {}` shows whether it is an alias or a function of your shell{forced}", quoted(program))
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +124,10 @@ mod tests {
 
     #[test]
     fn a_command_for_a_shell_is_known() {
-        let rows: [(&[&str], Option<&str>); 8] = [
+        let own_home = format!("{}/bin/run", std::env::var("HOME").unwrap_or_else(|_| "/home/YOU".into()));
+        let unquoted = format!("a shell replaces `~` only outside quotes: -- {own_home} -x 'a b'");
+        let rows: [(&[&str], Option<&str>); 9] = [
+            (&["~/bin/run", "-x", "a b"], Some(&unquoted)),
             (&["sleep 100"], Some("without the quotes it is a program and its words: -- sleep 100")),
             (&["make && ./run"], Some("a line for a shell is run by one: -- sh -c 'make && ./run'")),
             (&["cd", "/tmp"], Some("`cd` is a word of the shell: -- sh -c 'cd /tmp'")),
@@ -123,5 +141,15 @@ mod tests {
             let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
             assert_eq!(hint(&command).as_deref(), expected, "{command:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_no_program_has_may_be_known_to_the_shell_only() {
+        let hinted = |program: &str, message: &str| not_a_program(&[program.to_owned()], message, "; forced");
+        let missing = "program `claude-yolo` was not found";
+        let hint = "`type claude-yolo` shows whether it is an alias or a function of your shell; forced";
+        assert_eq!(hinted("claude-yolo", missing).as_deref(), Some(hint));
+        assert_eq!(hinted("./claude-yolo", "program `./claude-yolo` was not found"), None);
+        assert_eq!(hinted("claude-yolo", "`claude-yolo`: its loader was not found"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! `-w`: shows something again whenever it changes, until the user interrupts it.
 
 use crate::daemon::Daemon;
-use crate::output::{Failure, print};
+use crate::output::{Failure, has_lost, print};
 use pinfold_api::{endpoint, query};
 use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -34,6 +34,9 @@ pub(crate) fn watch(daemon: &Daemon, show: impl Fn() -> Result<(), Failure>) -> 
             print("\x1b[H\x1b[2J");
         }
         show()?;
+        if has_lost() {
+            return Ok(());
+        }
         match news.recv_timeout(if terminal { BEAT } else { Duration::MAX }) {
             Ok(()) => {
                 std::thread::sleep(TOGETHER);

@@ -40,7 +40,6 @@ pub(crate) fn last(asked: Option<LastEntries>, usual: LastEntries, global: &Glob
 pub(crate) fn pass_on<E: Endpoint>(client: &Client, call: &Call<E>) -> Result<Rest, Failure> {
     let mut out = Json::stdout();
     let rest = client.pass_on(call, &mut out)?;
-    // A reader that has gone away is not an error of ours.
     _ = out.write_all(b"\n");
     Ok(rest)
 }

@@ -22,6 +22,7 @@ mod locked_command;
 mod log_printer;
 mod long_list;
 mod looking;
+mod lost_output;
 mod mistakes;
 mod output;
 mod removal;
@@ -33,12 +34,14 @@ mod since;
 mod tail;
 mod told_exit;
 mod tui;
+mod umask;
 mod verbs;
 mod worktree;
 
 use global::Global;
 use output::{Failure, Kind, report};
 use std::process::ExitCode;
+use verbs::Verb;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == daemon::SHIM) {
@@ -51,12 +54,23 @@ fn main() -> ExitCode {
         return report(&failure, &Global::default());
     }
     let done = command_line::parse().and_then(|command| {
-        let Some(command) = command else { return Ok(ExitCode::SUCCESS) };
+        let Some(command) = command else { return written(None, &Global::default()) };
         let done = command.verb.doing().done(&command.global, command_line::definition);
-        done.map_err(|failure| (failure, command.global))
+        match done {
+            Ok(ExitCode::SUCCESS) => written(Some(&command.verb), &command.global),
+            done => done.map_err(|failure| (failure, command.global)),
+        }
     });
     match done {
         Ok(code) => code,
-        Err((failure, global)) => report(&failure, &global),
+        Err((failure, global)) => report(&umask::explained(failure), &global),
+    }
+}
+
+/// Success, unless data did not reach stdout.
+fn written(verb: Option<&Verb>, global: &Global) -> Result<ExitCode, (Failure, Global)> {
+    match output::lost() {
+        None => Ok(ExitCode::SUCCESS),
+        Some(error) => Err((lost_output::failure(verb, &error), global.clone())),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::daemon::Daemon;
 use crate::log_printer::LogPrinter;
-use crate::output::{Failure, say};
+use crate::output::{Failure, has_lost, say};
 use pinfold_api::object::LogLine;
 use pinfold_api::{Client, ClientError, endpoint, query};
 use serde_json::{Value, json};
@@ -45,6 +45,9 @@ pub(crate) fn follow(
                 first.get_or_insert(failure.once_told());
             }
             Err(failure) => return Err(failure),
+        }
+        if has_lost() {
+            break;
         }
     }
     first.map_or(Ok(()), Err)

@@ -2,7 +2,9 @@
 
 use crate::guest::GuestStage;
 use crate::hold::Hold;
-use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, StartRefused, StartStage, State};
+use crate::life::{
+    BlockedOn, CannotStart, FailCause, Goal, HolderSeen, IdleSince, Life, StartRefused, StartStage, State,
+};
 use crate::policy::Mode;
 use crate::rules::WaitReason;
 use crate::rules::verdict::Asked;
@@ -104,7 +106,7 @@ impl Session {
             }
             Life::Stopped => "stopped by a person; `start` runs it again".into(),
             Life::Failed { cause } => {
-                format!("failed: {}; `start` or a message tries again", self.fail_cause(cause))
+                format!("failed: {}; {}", self.fail_cause(cause), what_helps(cause))
             }
             Life::Archived { .. } => "archived: kept as a record; `restore` brings it back".into(),
         }
@@ -266,4 +268,17 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
         sentence.push_str("; it goes on when that program leaves the conversation, which only you can end");
     }
     sentence
+}
+
+/// Returns what ends a failure. A session keeps the PATH that it was created with.
+fn what_helps(cause: &FailCause) -> &'static str {
+    match cause {
+        FailCause::CannotStart(CannotStart::ProgramMissing { program }) if !program.contains('/') => {
+            "install it, or run `pinfold set S --env PATH` in a shell that finds it; then `start` or a message tries again"
+        }
+        FailCause::CannotStart(_)
+        | FailCause::Ended(_)
+        | FailCause::CrashHardLimit { .. }
+        | FailCause::Interrupted => "`start` or a message tries again",
+    }
 }

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{OnceLock, Weak};
 
-/// The first descriptor number at which a child is given locks: far above the numbers that programs use themselves.
+/// The first descriptor number at which a child is given locks, if the limit of open files allows it: far above the numbers that programs use themselves.
 pub(crate) const GIVEN_FROM: RawFd = 100;
 
 /// Forks a child that runs `answer` and ends.
@@ -87,7 +87,7 @@ pub(crate) fn interrupt<T>(thread: &std::thread::JoinHandle<T>) {
     }
 }
 
-/// Gives a child of `command` copies of `files`, at the lowest free numbers from 100 on.
+/// Gives a child of `command` copies of `files`, at the numbers that [`duplicate`] chooses.
 ///
 /// The copies are made in the child, after the fork, so no other child that is spawned at the same moment can
 /// inherit them. If a file is closed before the command is spawned, the spawn fails.
@@ -105,12 +105,40 @@ pub(crate) fn give(command: &mut Command, files: Vec<Weak<OwnedFd>>) {
     }
 }
 
-/// Copies a descriptor to the lowest free number from 100 on, without close-on-exec.
+/// Copies a descriptor to the lowest free number from 100 on, without close-on-exec. If the limit of open
+/// files allows no such number, the copy gets the highest free one below.
+///
+/// It only makes system calls, so it may be called after a fork.
 pub(crate) fn duplicate(fd: RawFd) -> Result<RawFd, Errno> {
+    match duplicate_from(fd, GIVEN_FROM) {
+        Err(Errno::INVAL | Errno::MFILE) => {
+            duplicate_from(fd, highest_free_below(GIVEN_FROM).ok_or(Errno::MFILE)?)
+        }
+        other => other,
+    }
+}
+
+fn duplicate_from(fd: RawFd, lowest: RawFd) -> Result<RawFd, Errno> {
     // SAFETY: F_DUPFD takes an integer and touches no memory of ours; a bad number gives EBADF.
-    match unsafe { libc::fcntl(fd, libc::F_DUPFD, GIVEN_FROM) } {
+    match unsafe { libc::fcntl(fd, libc::F_DUPFD, lowest) } {
         -1 => Err(last_errno()),
         copy => Ok(copy),
+    }
+}
+
+/// The highest free number below `end` that the limit of open files allows. The standard streams are never free.
+fn highest_free_below(end: RawFd) -> Option<RawFd> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let end = limit.and_then(|limit| RawFd::try_from(limit).ok()).map_or(end, |limit| limit.min(end));
+    (3..end).rev().find(|number| flags(*number).is_none())
+}
+
+/// The flags of a descriptor; `None` if the number is free.
+fn flags(number: RawFd) -> Option<libc::c_int> {
+    // SAFETY: F_GETFD takes no argument and touches no memory of ours.
+    match unsafe { libc::fcntl(number, libc::F_GETFD) } {
+        -1 => None,
+        flags => Some(flags),
     }
 }
 
@@ -120,11 +148,12 @@ pub(crate) fn duplicate(fd: RawFd) -> Result<RawFd, Errno> {
 pub(crate) fn take_inherited(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     use std::os::fd::FromRawFd;
     let number = path.file_name().and_then(|name| name.to_str()?.parse::<RawFd>().ok()).ok_or(Errno::BADF)?;
-    if number < GIVEN_FROM {
+    // This crate opens everything close-on-exec, and what came through exec is not.
+    if flags(number).is_none_or(|flags| flags & libc::FD_CLOEXEC != 0) {
         return Err(Errno::BADF);
     }
-    // SAFETY: numbers from 100 on with a lock on a lock file come only from a hand-over at exec, and the
-    // caller takes each of them once; so this is the only owner.
+    // SAFETY: a descriptor of a locked lock file that is not close-on-exec comes only from a hand-over at exec,
+    // and the caller takes each of them once; so this is the only owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

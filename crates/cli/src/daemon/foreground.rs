@@ -67,7 +67,7 @@ pub(crate) fn start_failure(error: &StartError) -> Failure {
             .hint("it says which programs run as you: look into it, make it yours, and `chmod go-w` it"),
         StartError::Config(_) => Failure::from_error(Kind::BadConfig, error)
             .hint("correct it, or move it aside: then everything has its usual value"),
-        StartError::Locks(_) => Failure::from_error(Kind::BadConfig, error),
+        StartError::Locks(folder) => Failure::of_folder(error, folder),
         StartError::Place { .. }
         | StartError::Store(_)
         | StartError::Read(_)

@@ -11,7 +11,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Variables that any agent, or a program it starts, can use.
-const GENERAL: [&str; 12] = [
+const GENERAL: [&str; 19] = [
+    "AWS_SECRET_ACCESS_KEY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "GITHUB_TOKEN",
+    "GPG_TTY",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
     "SSH_AUTH_SOCK",
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -62,13 +69,24 @@ pub(crate) fn say_missed(request: &NewSession, global: &Global) {
 
 /// The names of those variables, sorted.
 fn missed(request: &NewSession, config: &Config, here: &BTreeSet<String>) -> Vec<String> {
+    let taken = |name: &str| request.env.as_ref().is_some_and(|env| env.contains_key(name));
     let given = |name: &str| {
-        let taken = request.env.as_ref().is_some_and(|env| env.contains_key(name));
-        taken || pinfold_daemon::is_harmless(name)
+        taken(name)
+            || pinfold_daemon::is_harmless(name)
+            || other_spelling(name).is_some_and(|name| taken(&name))
     };
     let Some(needs) = needs(request, config) else { return Vec::new() };
     let all = here.iter().filter(|name| !given(name) && !name.starts_with("PINFOLD_"));
     all.filter(|name| GENERAL.contains(&name.as_str()) || needs(name)).cloned().collect()
+}
+
+/// The same variable of a proxy in small or in capital letters: programs read either.
+fn other_spelling(name: &str) -> Option<String> {
+    match name {
+        name if name.ends_with("_PROXY") => Some(name.to_ascii_lowercase()),
+        name if name.ends_with("_proxy") => Some(name.to_ascii_uppercase()),
+        _ => None,
+    }
 }
 
 /// Whether agents of a kind need the variable of this name.
@@ -129,6 +147,22 @@ mod tests {
         assert_eq!(missed_by(None, &["python3", "agent.py"], &[]), all);
         assert_eq!(missed_by(None, &["./agent.py"], &[]), all);
         assert_eq!(missed_by(Some("claude"), &[], &["ANTHROPIC_API_KEY"]), "SSH_AUTH_SOCK https_proxy");
+    }
+
+    #[test]
+    fn a_proxy_is_given_in_either_spelling() {
+        for (given, missed) in [(&["HTTPS_PROXY"][..], ""), (&["HTTP_PROXY"], "https_proxy")] {
+            let given: Vec<&str> = [given, &["ANTHROPIC_API_KEY", "SSH_AUTH_SOCK"]].concat();
+            assert_eq!(missed_by(None, &["claude"], &given), missed, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn keys_certificates_and_the_desktop_are_named() {
+        let here: BTreeSet<String> = GENERAL.iter().map(|name| (*name).to_owned()).collect();
+        let request = NewSession { agent: Some("claude".into()), ..NewSession::default() };
+        let all = missed(&request, &Config::default(), &here);
+        assert_eq!(all, here.into_iter().collect::<Vec<_>>());
     }
 
     #[test]

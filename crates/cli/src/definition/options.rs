@@ -3,6 +3,7 @@
 use super::env;
 use crate::global::Global;
 use crate::output::{Failure, Kind};
+use crate::umask;
 use clap::{Args, ValueHint};
 use pinfold_api::request::NewSession;
 use std::collections::BTreeMap;
@@ -80,12 +81,12 @@ pub(crate) fn request(
     global: &Global,
 ) -> Result<NewSession, Failure> {
     let own = definition.clone();
+    let dir = own.dir.map(|dir| absolute(&dir)).transpose()?;
     Ok(NewSession {
         env: env::given(&own.env_file, &own.env, global)?,
         name: name.to_owned(),
         agent: own.agent,
         vendor_session: own.vendor_session,
-        dir: own.dir.map(|dir| absolute(&dir)).transpose()?,
         mode: own.mode,
         memory: own.memory,
         idle: own.idle,
@@ -101,27 +102,32 @@ pub(crate) fn request(
         beside: own.beside.then_some(true),
         force: own.force.then_some(true),
         command: (!own.command.is_empty()).then_some(own.command),
-        ..from_here(NewSession::default())?
+        ..from_here(NewSession { dir, ..NewSession::default() })?
     })
 }
 
-/// Adds what every session takes from the caller.
+/// Adds what every session takes from the caller. A session with a directory of its own needs no other.
 pub(crate) fn from_here(request: NewSession) -> Result<NewSession, Failure> {
-    let (caller_dir, caller_env, caller_umask) = (absolute(".")?, harmless(), umask());
-    let (caller_dir, caller_env, caller_umask) = (Some(caller_dir), Some(caller_env), Some(caller_umask));
+    let caller_dir = match absolute(".") {
+        Err(_) if request.dir.is_some() => None,
+        here => Some(here?),
+    };
+    let (caller_env, caller_umask) = (Some(harmless()), Some(umask::own().as_raw_mode()));
     Ok(NewSession { caller_dir, caller_env, caller_umask, ..request })
 }
 
-/// The umask. It can only be read by setting it; this program has one thread.
-fn umask() -> u32 {
-    let own = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    rustix::process::umask(own);
-    own.as_raw_mode()
+fn absolute(path: &str) -> Result<String, Failure> {
+    let path = std::path::absolute(path).map_err(|error| no_directory_here(&error))?;
+    Ok(path.to_string_lossy().into_owned())
 }
 
-fn absolute(path: &str) -> Result<String, Failure> {
-    let path = std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
-    Ok(path.to_string_lossy().into_owned())
+/// The error for a caller without a working directory, which has been deleted as a rule.
+fn no_directory_here(error: &std::io::Error) -> Failure {
+    let here = std::fs::read_link("/proc/self/cwd").unwrap_or_default();
+    let here = here.to_string_lossy();
+    let here = here.strip_suffix(" (deleted)").unwrap_or(&here);
+    Failure::new(Kind::BadConfig, format!("the working directory {here} cannot be used: {error}"))
+        .hint("it was probably deleted: `cd` to another directory, or use `--dir` with an absolute path")
 }
 
 /// The caller's harmless variables, which a session keeps.

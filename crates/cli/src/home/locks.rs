@@ -1,7 +1,7 @@
 //! The lock folders: one in each home for its sessions, and one of the user for everything else.
 
 use super::settled::say_tightened;
-use super::{paths, settled};
+use super::{settled, user_locks};
 use crate::global::Global;
 use crate::output::Failure;
 use pinfold_lock::{Folder, FolderModes, Resource};
@@ -17,13 +17,13 @@ pub(crate) fn folder_for(resource: &Resource, global: &Global) -> Result<Folder,
 
 /// The user's lock folder, which does not depend on the home.
 pub(crate) fn user_folder(global: &Global) -> Result<Folder, Failure> {
-    open(&paths::user_locks()?, global)
+    open(&user_locks::user_locks()?, global)
 }
 
 /// All existing lock folders of this home and user.
 pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> {
     let home = settled::existing(global)?.map(|home| home.join("locks"));
-    let mut paths: Vec<PathBuf> = [paths::user_locks()?].into_iter().chain(home).collect();
+    let mut paths: Vec<PathBuf> = [user_locks::user_locks()?].into_iter().chain(home).collect();
     paths.retain(|path| path.exists());
     let mut seen: Vec<PathBuf> = Vec::new();
     let mut folders = Vec::new();

@@ -1,42 +1,12 @@
-//! Where things are: the home, its sockets and configuration, and the user's one lock folder. Nothing is
-//! created here.
+//! Where things are: the home, its sockets and its configuration. Nothing is created here.
 
+use super::password::password_home;
 use crate::global::Global;
 use crate::output::{Failure, Kind};
 use pinfold_kernel::private::{self, NotPrivate, Wider};
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-pub(super) fn user_locks() -> Result<PathBuf, Failure> {
-    let password = || password_home(rustix::process::geteuid().as_raw()).filter(|home| home.is_dir());
-    let chosen = choose_user_locks(variable("PINFOLD_LOCKS"), password, || variable("HOME"));
-    let chosen = chosen.ok_or_else(|| {
-        Failure::new(Kind::BadConfig, "this user has no home directory")
-            .hint("PINFOLD_LOCKS names a lock folder")
-    })?;
-    absolute(&chosen)
-}
-
-/// Only `PINFOLD_LOCKS` moves it: with two folders, two holders could have the same lock. `HOME` and XDG
-/// variables differ between a login, a service and sudo, so the user's entry in the password file decides.
-fn choose_user_locks(
-    variable: Option<PathBuf>,
-    password: impl Fn() -> Option<PathBuf>,
-    home: impl Fn() -> Option<PathBuf>,
-) -> Option<PathBuf> {
-    let below = |home: PathBuf| home.join(".local/state/pinfold/locks");
-    variable.or_else(|| password().map(below)).or_else(|| home().filter(|home| home.is_absolute()).map(below))
-}
-
-fn password_home(user: u32) -> Option<PathBuf> {
-    let text = std::fs::read_to_string("/etc/passwd").ok()?;
-    text.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let ours = fields.get(2)?.parse() == Ok(user);
-        fields.get(5).filter(|home| ours && home.starts_with('/')).map(PathBuf::from)
-    })
-}
 
 /// The folder for sockets: below a named home, else in the login's runtime folder. If that is not this user's
 /// alone, the home is used after all, and the text says why.
@@ -86,8 +56,8 @@ pub(super) fn variables(global: &Global) -> Result<Vec<OsString>, Failure> {
         entry
     };
     let mut all = vec![said("PINFOLD_HOME", home_path(global)?)];
-    if variable("PINFOLD_LOCKS").is_some() {
-        all.push(said("PINFOLD_LOCKS", user_locks()?));
+    if let Some(locks) = variable("PINFOLD_LOCKS") {
+        all.push(said("PINFOLD_LOCKS", absolute(&locks)?));
     }
     Ok(all)
 }
@@ -99,6 +69,26 @@ pub(crate) fn named() -> Result<Vec<(&'static str, PathBuf)>, Failure> {
         .filter_map(|name| Some((name, variable(name)?)))
         .map(|(name, path)| Ok((name, absolute(&path)?)))
         .collect()
+}
+
+/// The variables that lead a service manager to this home: it starts programs with the home directory of the
+/// password file and with nothing else that says where things are.
+pub(crate) fn for_a_manager(global: &Global) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+    let mut all = Vec::new();
+    let mut add = |name, usual: Option<PathBuf>| {
+        let here = variable(name).filter(|path| path.is_absolute() && usual.as_ref() != Some(path));
+        all.extend(here.map(|path| (name, path)));
+    };
+    if is_usual(&home_path(global)?) {
+        let below = |below: &str| variable("HOME").map(|home| home.join(below));
+        add("HOME", password_home());
+        add("XDG_STATE_HOME", below(".local/state"));
+        add("XDG_CONFIG_HOME", below(".config"));
+    }
+    if let Some(locks) = variable("PINFOLD_LOCKS") {
+        all.push(("PINFOLD_LOCKS", absolute(&locks)?));
+    }
+    Ok(all)
 }
 
 pub(super) fn home_path(global: &Global) -> Result<PathBuf, Failure> {
@@ -131,33 +121,14 @@ pub(super) fn usual_home() -> Option<PathBuf> {
     let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let state = state
         .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state")));
-    let state = state
-        .or_else(|| password_home(rustix::process::geteuid().as_raw()).map(|home| home.join(".local/state")));
+    let state = state.or_else(|| password_home().map(|home| home.join(".local/state")));
     state.map(|state| state.join("pinfold"))
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+pub(super) fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_its_own_variable_moves_the_users_lock_folder() {
-        let choose = |variable: Option<&str>, password: Option<&str>, home: Option<&str>| {
-            let path = |text: Option<&str>| text.map(PathBuf::from);
-            choose_user_locks(path(variable), || path(password), || path(home))
-        };
-        let standard = Some(PathBuf::from("/home/u/.local/state/pinfold/locks"));
-        assert_eq!(choose(None, Some("/home/u"), Some("/elsewhere")), standard);
-        assert_eq!(choose(None, None, Some("/home/u")), standard);
-        assert_eq!(choose(None, None, Some("relative")), None);
-        assert_eq!(choose(Some("/locks"), Some("/home/u"), Some("/home/u")), Some("/locks".into()));
-    }
 }

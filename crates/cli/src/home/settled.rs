@@ -1,7 +1,7 @@
 //! Prepares a home for use: makes it if it is missing, and closes it to others.
 
-use super::paths;
 use super::trust::{self, HomeCandidate, Missing};
+use super::{paths, user_locks};
 use crate::global::Global;
 use crate::output::{Failure, talk};
 use pinfold_daemon::Home;
@@ -14,7 +14,7 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
     Ok(Home {
         state,
         runtime,
-        user_locks: paths::user_locks()?,
+        user_locks: user_locks::user_locks()?,
         config: paths::config(global)?,
         variables: paths::variables(global)?,
         refused,

@@ -77,6 +77,10 @@ impl Failure {
         self
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -116,9 +120,10 @@ impl From<NotAResource> for Failure {
     }
 }
 
-impl From<FolderError> for Failure {
-    fn from(error: FolderError) -> Self {
-        let (kind, hint) = match &error {
+impl Failure {
+    /// A failure with an error as the message, because a lock folder cannot be used.
+    pub(crate) fn of_folder(error: &(dyn Error + 'static), folder: &FolderError) -> Self {
+        let (kind, hint) = match folder {
             FolderError::NotOurs { .. } | FolderError::NotPermitted { .. } | FolderError::Replaceable(_) => {
                 (Kind::NotPermitted, "PINFOLD_LOCKS names another lock folder")
             }
@@ -130,9 +135,19 @@ impl From<FolderError> for Failure {
                 "set PINFOLD_LOCKS to a folder on a local file system, the same for all of them",
             ),
             FolderError::NotADirectory { .. } => (Kind::BadConfig, "PINFOLD_LOCKS names another lock folder"),
+            FolderError::Unplaced { .. } => {
+                (Kind::BadConfig, "/proc is hidden in this container or sandbox: let it show these files")
+            }
             FolderError::Failed { .. } => (Kind::Failed, "PINFOLD_LOCKS names another lock folder"),
         };
-        Self::from_error(kind, &error).hint(hint)
+        let failure = Self::from_error(kind, error);
+        if failure.hint.is_some() { failure } else { failure.hint(hint) }
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        Self::of_folder(&error, &error)
     }
 }
 

@@ -12,7 +12,7 @@ mod wrap;
 
 pub(crate) use brief::{below_home, names_home, without_dir, without_state};
 pub(crate) use columns::{Worth, fit};
-pub(crate) use edge::{Json, OutputStyle, output, print, say, talk};
+pub(crate) use edge::{Json, OutputStyle, has_lost, lost, output, print, say, talk};
 pub(crate) use failure::{Failure, Kind, report};
 pub(crate) use moment::{ago, moment, short, zoned};
 pub(crate) use progress::ProgressLine;

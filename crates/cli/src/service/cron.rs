@@ -3,15 +3,16 @@
 use super::{Service, run};
 use crate::output::{Failure, Kind};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// `up` returns when the daemon answers, so cron does not wait for anything. The mark is there to find the
 /// line again.
 pub(super) fn line(service: &Service) -> String {
     let words: Vec<String> = service.words(&["--quiet", "up"]).iter().map(|word| quoted(word)).collect();
-    let locks = service.locks.as_ref().map(|locks| format!("PINFOLD_LOCKS={} ", quoted(locks)));
-    format!("@reboot {}{} {}\n", locks.unwrap_or_default(), words.join(" "), mark(service))
+    let set = |(name, path): &(&str, PathBuf)| format!("{name}={} ", quoted(path));
+    let variables: String = service.variables.iter().map(set).collect();
+    format!("@reboot {variables}{} {}\n", words.join(" "), mark(service))
 }
 
 fn mark(service: &Service) -> String {
@@ -26,10 +27,11 @@ fn quoted(word: &Path) -> String {
     quoted.replace('%', "\\%")
 }
 
-/// The user's crontab without our line.
+/// The user's crontab without our line. Earlier versions wrote a path with a line break into several lines.
 fn others(table: &str, service: &Service) -> String {
     let mark = mark(service);
     table
+        .replace(&line(service), "")
         .lines()
         .filter(|line| !(line.starts_with("@reboot ") && line.ends_with(&mark)))
         .fold(String::new(), |all, line| all + line + "\n")
@@ -81,5 +83,21 @@ mod tests {
         assert_eq!(line, "@reboot '/opt/my bin/pinfold' --home '/it'\\''s 100\\%' --quiet up # pinfold\n");
         let table = format!("0 * * * * true\n{line}@reboot other # pinfold-too\n");
         assert_eq!(others(&table, &ours), "0 * * * * true\n@reboot other # pinfold-too\n");
+    }
+
+    #[test]
+    fn a_line_that_was_broken_by_a_path_is_removed_whole() {
+        let ours = service(Some("/a\n@reboot touch evil #"));
+        let table = format!("0 * * * * true\n{}1 * * * * true\n", line(&ours));
+        assert_eq!(table.lines().count(), 4);
+        assert_eq!(others(&table, &ours), "0 * * * * true\n1 * * * * true\n");
+    }
+
+    #[test]
+    fn the_line_has_the_variables_that_lead_to_the_home() {
+        let variables = vec![("HOME", "/h 1".into()), ("XDG_STATE_HOME", "/s%".into())];
+        let line = line(&Service { variables, ..service(None) });
+        let command = "'/opt/my bin/pinfold' --quiet up # pinfold\n";
+        assert_eq!(line, format!("@reboot HOME='/h 1' XDG_STATE_HOME='/s\\%' {command}"));
     }
 }

@@ -49,10 +49,10 @@ impl Manager {
 pub(crate) struct Service {
     /// This program.
     program: PathBuf,
-    /// The home, if it is not the usual one.
+    /// The home, if it was named.
     home: Option<PathBuf>,
-    /// The lock folder, if it was named.
-    locks: Option<PathBuf>,
+    /// The variables that the program needs besides those that every service manager sets.
+    variables: Vec<(&'static str, PathBuf)>,
     /// The name of the service; each home has its own.
     name: String,
 }
@@ -63,10 +63,24 @@ impl Service {
         let named =
             global.home.is_some() || std::env::var_os("PINFOLD_HOME").is_some_and(|home| !home.is_empty());
         let home = if named { Some(home::home(global)?.state) } else { None };
-        let locks = std::env::var_os("PINFOLD_LOCKS").filter(|locks| !locks.is_empty()).map(PathBuf::from);
+        let variables = home::for_a_manager(global)?;
         let name =
             home.as_ref().map_or_else(|| "pinfold".to_owned(), |home| format!("pinfold-{}", mark(home)));
-        Ok(Service { program, home, locks, name })
+        Ok(Service { program, home, variables, name })
+    }
+
+    /// Checks that every path can be written for a service manager, in which `allowed` are the characters that
+    /// can be written.
+    fn check(&self, manager: Manager, allowed: fn(char) -> bool) -> Result<(), Failure> {
+        let all = std::iter::once(&self.program).chain(&self.home);
+        for path in all.chain(self.variables.iter().map(|(_, path)| path)) {
+            if !path.to_str().is_some_and(|text| text.chars().all(allowed)) {
+                let problem = format!("{} cannot be written for {manager}", path.display());
+                return Err(Failure::new(Kind::BadConfig, format!("{problem}: its name has unusual bytes"))
+                    .hint("rename it, so that its name is UTF-8 without control characters"));
+            }
+        }
+        Ok(())
     }
 
     /// The command that runs the daemon.
@@ -105,18 +119,23 @@ pub(crate) struct ServiceText {
 
 /// The text to install for a service manager.
 pub(crate) fn text(service: &Service, manager: Manager) -> Result<ServiceText, Failure> {
+    let plain = |letter: char| !letter.is_control();
     match manager {
-        Manager::Systemd => systemd::text(service),
-        Manager::Launchd => launchd::text(service),
-        Manager::Cron => Ok(ServiceText { file: None, text: cron::line(service) }),
+        Manager::Systemd => service.check(manager, |_| true).and_then(|()| systemd::text(service)),
+        Manager::Launchd => service.check(manager, plain).and_then(|()| launchd::text(service)),
+        Manager::Cron => {
+            service.check(manager, plain)?;
+            Ok(ServiceText { file: None, text: cron::line(service) })
+        }
     }
 }
 
 /// Makes the manager start the daemon with the machine, and also now if it can.
 pub(crate) fn install(service: &Service, manager: Manager, global: &Global) -> Result<Vec<String>, Failure> {
+    let text = text(service, manager)?;
     match manager {
-        Manager::Systemd => systemd::install(service, global),
-        Manager::Launchd => launchd::install(service),
+        Manager::Systemd => systemd::install(service, &text, global),
+        Manager::Launchd => launchd::install(&text),
         Manager::Cron => cron::install(service),
     }
 }
@@ -172,7 +191,7 @@ fn service(home: Option<&str>) -> Service {
     Service {
         program: "/opt/my bin/pinfold".into(),
         home: home.map(PathBuf::from),
-        locks: None,
+        variables: Vec::new(),
         name: "pinfold".into(),
     }
 }
@@ -180,6 +199,30 @@ fn service(home: Option<&str>) -> Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_manager_cannot_write_is_refused() {
+        let bytes = |bytes: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
+        for (path, refused) in [
+            (&b"/plain 100% '\"$x"[..], &[][..]),
+            (b"/a\n@reboot evil", &[Manager::Launchd, Manager::Cron]),
+            (b"/a\x07", &[Manager::Launchd, Manager::Cron]),
+            (b"/not utf-8 \xff", &[Manager::Systemd, Manager::Launchd, Manager::Cron]),
+        ] {
+            let of = |home, program, variables| Service { home, program, variables, ..service(None) };
+            let odd = [
+                of(Some(bytes(path)), "/p".into(), Vec::new()),
+                of(None, bytes(path), Vec::new()),
+                of(None, "/p".into(), vec![("XDG_STATE_HOME", bytes(path))]),
+            ];
+            for (service, manager) in odd.iter().flat_map(|service| {
+                [Manager::Systemd, Manager::Launchd, Manager::Cron].map(|manager| (service, manager))
+            }) {
+                let text = text(service, manager);
+                assert_eq!(text.is_err(), refused.contains(&manager), "{service:?} {manager}: {text:?}");
+            }
+        }
+    }
 
     #[test]
     fn two_homes_have_two_names() {

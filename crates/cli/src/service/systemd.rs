@@ -7,7 +7,7 @@ use crate::output::Failure;
 use crate::send_away::send_away;
 use pinfold_core::visible::visible;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Makes the user's systemd run without a login.
 pub(crate) const LINGER: &str = "loginctl enable-linger";
@@ -18,9 +18,12 @@ pub(crate) const LINGER: &str = "loginctl enable-linger";
 /// - `OOMPolicy=continue`: when the kernel kills an agent for its memory, the daemon judges it and the unit goes on.
 /// - `Restart=on-failure`: `pinfold down` is meant to last. 75 means that this home already has a daemon.
 pub(super) fn text(service: &Service) -> Result<ServiceText, Failure> {
-    let line = |words: Vec<PathBuf>| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    let locks = service.locks.as_ref().map(|locks| {
-        format!("Environment={}\n", quoted(Path::new(&format!("PINFOLD_LOCKS={}", locks.display()))))
+    let line = |words: Vec<PathBuf>| {
+        words.iter().map(|word| quoted(&word.display(), Setting::Command)).collect::<Vec<_>>().join(" ")
+    };
+    let variables = service.variables.iter().fold(String::new(), |all, (name, path)| {
+        let variable = quoted(&format!("{name}={}", path.display()), Setting::Environment);
+        all + &format!("Environment={variable}\n")
     });
     let text = format!(
         "[Unit]\n\
@@ -41,10 +44,13 @@ pub(super) fn text(service: &Service) -> Result<ServiceText, Failure> {
          WantedBy=default.target\n",
         line(service.up()),
         line(service.keep()),
-        locks.unwrap_or_default(),
+        variables,
     );
-    let file = user_folder(Some("XDG_CONFIG_HOME"), ".config")?.join("systemd/user").join(unit(service));
-    Ok(ServiceText { file: Some(file), text })
+    Ok(ServiceText { file: Some(unit_file(service)?), text })
+}
+
+fn unit_file(service: &Service) -> Result<PathBuf, Failure> {
+    Ok(user_folder(Some("XDG_CONFIG_HOME"), ".config")?.join("systemd/user").join(unit(service)))
 }
 
 fn unit(service: &Service) -> String {
@@ -55,15 +61,31 @@ fn is_hidden(letter: char) -> bool {
     visible(letter.encode_utf8(&mut [0; 4])) != letter.to_string()
 }
 
+/// The setting that a word is quoted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    /// Variables are replaced in it.
+    Command,
+    /// A `$` in it is a `$`.
+    Environment,
+}
+
 /// Quotes a word for a unit, so that nothing in it is a specifier or a variable.
-fn quoted(word: &Path) -> String {
+fn quoted(word: &impl std::fmt::Display, setting: Setting) -> String {
     let mut quoted = String::from("\"");
-    for letter in word.display().to_string().chars() {
+    for letter in word.to_string().chars() {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
-            '%' | '$' => quoted.extend([letter, letter]),
+            '%' => quoted.push_str("%%"),
+            '$' if setting == Setting::Command => quoted.push_str("$$"),
             // Characters that a terminal would obey, or that would end the line.
-            other if is_hidden(other) => _ = write!(quoted, "\\u{:04x}", u32::from(other)),
+            other if is_hidden(other) => {
+                let number = u32::from(other);
+                _ = match u16::try_from(number) {
+                    Ok(short) => write!(quoted, "\\u{short:04x}"),
+                    Err(_) => write!(quoted, "\\U{number:08x}"),
+                };
+            }
             other => quoted.push(other),
         }
     }
@@ -72,10 +94,13 @@ fn quoted(word: &Path) -> String {
 }
 
 /// Writes the unit, enables it, and lets it take over from a running daemon.
-pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>, Failure> {
-    let ServiceText { file, text } = text(service)?;
-    let Some(file) = file else { return Ok(Vec::new()) };
-    write(&file, &text)?;
+pub(super) fn install(
+    service: &Service,
+    text: &ServiceText,
+    global: &Global,
+) -> Result<Vec<String>, Failure> {
+    let ServiceText { file: Some(file), text } = text else { return Ok(Vec::new()) };
+    write(file, text)?;
     let unit = unit(service);
     let hint =
         "the unit is written; call it again in a login of your own (XDG_RUNTIME_DIR says where systemd is)";
@@ -90,8 +115,10 @@ pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>,
 }
 
 pub(super) fn uninstall(service: &Service) -> Result<bool, Failure> {
-    let ServiceText { file, .. } = text(service)?;
-    let Some(file) = file.filter(|file| file.exists()) else { return Ok(false) };
+    let file = unit_file(service)?;
+    if !file.exists() {
+        return Ok(false);
+    }
     // Without a systemd that answers, only the file and the link that enables it are left to remove.
     let unit = unit(service);
     if run("systemctl", &["--user", "disable", &unit]).is_err() {
@@ -133,5 +160,15 @@ mod tests {
             assert!(unit.lines().any(|own| own == line), "{line}\n{unit}");
         }
         assert!(unit.contains(r#""down" "--keep""#), "{unit}");
+    }
+
+    #[test]
+    fn a_unit_has_the_variables_that_lead_to_the_home() {
+        let variables = vec![("HOME", "/h 1".into()), ("XDG_STATE_HOME", "/s%$x\n\u{200b}\u{e0041}".into())];
+        let unit = text(&Service { variables, ..service(None) }).unwrap().text;
+        let state = r#"Environment="XDG_STATE_HOME=/s%%$x\u000a\u200b\U000e0041""#;
+        for line in [r#"Environment="HOME=/h 1""#, state] {
+            assert!(unit.lines().any(|own| own == line), "{line}\n{unit}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::daemon::Daemon;
 use crate::doing::DaemonVerb;
 use crate::global::Global;
 use crate::long_list::{self, LastEntries};
-use crate::output::{Failure, Paper, Shade, moment, print, say, talk, zoned};
+use crate::output::{Failure, Paper, Shade, has_lost, moment, print, say, talk, zoned};
 use crate::since::Since;
 use clap::Args;
 use pinfold_api::endpoint;
@@ -137,6 +137,9 @@ fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
                 say(&data);
             } else {
                 told.tell(&event);
+            }
+            if has_lost() {
+                return Ok(());
             }
         }
         std::thread::sleep(LOOK_AGAIN);

@@ -1,7 +1,8 @@
 //! Where locks are kept, and folders that cannot have them.
 
 use crate::rights::needs;
-use crate::support::{Home, mode};
+use crate::support::{Answer, Home, finish, mode};
+use std::process::Command;
 
 #[test]
 fn everything_made_is_closed_to_others_whatever_the_umask() {
@@ -86,4 +87,77 @@ fn a_lock_file_that_is_no_file_is_damage_and_stays() {
     assert_eq!(answer.code, 65, "{}", answer.stderr);
     assert!(answer.stderr.contains("is not a lock file"), "{}", answer.stderr);
     assert_eq!(home.script("ls -d locks/k-*/ | wc -l").stdout.trim(), "1");
+}
+
+#[test]
+fn every_command_gives_the_same_code_and_hint_for_an_unusable_lock_folder() {
+    let home = Home::new();
+    let notes = home.dir("notes");
+    std::fs::write(notes.join("x"), "").unwrap();
+    let tell = |words: &[&str]| {
+        let answer = finish(home.command(words).env("PINFOLD_LOCKS", &notes));
+        (answer.code, answer.stderr)
+    };
+    let (code, said) = tell(&["lock", "key:k", "--", "true"]);
+    let hint = said.lines().find(|line| line.starts_with("hint: ")).unwrap();
+    assert!(code == 78 && hint.contains("PINFOLD_LOCKS"), "{said}");
+    for words in [&["up"][..], &["new", "a", "--", "true"], &["run", "a", "--", "true"], &["ls"], &["locks"]]
+    {
+        let (other, said) = tell(words);
+        assert!(other == code && said.contains(hint), "{words:?}: {other}: {said}");
+    }
+}
+
+/// Runs a script with mounts that only it sees, in a user namespace, so that this needs no rights.
+fn among_mounts(home: &Home, script: &str) -> Answer {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "--propagation", "private", "sh", "-c", script]);
+    home.settle(&mut command);
+    finish(&mut command)
+}
+
+/// Runs a script as a user without a line in the password file, with a `/var/tmp` that only it sees.
+fn unlisted(home: &Home, script: &str) -> Answer {
+    let ground = "mount -t tmpfs -o mode=1777 tmpfs /var/tmp && : >passwd && mount --bind passwd /etc/passwd";
+    among_mounts(home, &format!("unset PINFOLD_LOCKS; {ground} || exit 99\n{script}"))
+}
+
+#[test]
+fn a_hidden_proc_is_named_and_not_the_lock_folder() {
+    let home = Home::new();
+    home.dir("empty");
+    let answer =
+        among_mounts(&home, "mount --bind empty /proc/sys || exit 99; \"$PINFOLD\" lock key:k -- true");
+    let named = answer.stderr.contains("locks need /proc/sys/kernel/random/boot_id");
+    assert!(answer.code == 78 && named && !answer.stderr.contains("PINFOLD_LOCKS"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_user_without_a_line_in_the_password_file_has_one_lock_folder_whatever_home_says() {
+    let home = Home::new();
+    ["a", "b", "dir"].iter().for_each(|name| drop(home.dir(name)));
+    let answer = unlisted(
+        &home,
+        "HOME=$PWD/a \"$PINFOLD\" lock dir -- sh -c '
+            HOME=$PWD/b \"$PINFOLD\" lock dir -- echo double; echo $?
+            HOME=$PWD/b \"$PINFOLD\" --json locks | grep -c dir
+            stat -c %a /var/tmp/pinfold-locks-*
+            echo me:x:$(id -u):0::$PWD/b:/bin/sh >/etc/passwd
+            HOME=$PWD/b \"$PINFOLD\" lock dir -- echo double; echo $?'",
+    );
+    assert_eq!((answer.code, answer.stdout.as_str()), (0, "75\n1\n700\n75\n"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_user_without_a_line_in_the_password_file_is_told_to_set_the_variable() {
+    let home = Home::new();
+    let answer = unlisted(
+        &home,
+        "mount -o remount,ro /var/tmp || exit 99
+         for verb in 'lock key:k --' 'run s --' 'new s --'; do \"$PINFOLD\" $verb true; echo $?; done
+         PINFOLD_LOCKS=locks \"$PINFOLD\" lock key:k -- true; echo $?",
+    );
+    assert_eq!(answer.stdout, "78\n78\n78\n0\n", "{}", answer.stderr);
+    assert_eq!(answer.stderr.matches("hint: set PINFOLD_LOCKS").count(), 3, "{}", answer.stderr);
+    assert!(answer.stderr.contains("Read-only file system"), "{}", answer.stderr);
 }

@@ -245,3 +245,17 @@ fn a_session_lock_lives_in_the_home_and_all_others_in_the_users_folder() {
     assert_eq!((in_other("session:api"), in_other("key:k")), (0, 75));
     assert_eq!(home.json(&["locks"]).as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn the_command_has_the_lock_however_few_files_may_be_open() {
+    let home = Home::new();
+    for limit in [40, 64, 99, 100, 101, 128] {
+        let script = format!(
+            "ulimit -n {limit}; \"$PINFOLD\" lock dir -- sh -c '
+                ls -l /proc/self/fd | grep -q locks && echo given; \"$PINFOLD\" lock dir -- true; echo $?'"
+        );
+        home.dir("dir");
+        let answer = home.script(&script);
+        assert_eq!((answer.code, answer.stdout.as_str()), (0, "given\n75\n"), "{limit}: {}", answer.stderr);
+    }
+}

@@ -208,7 +208,11 @@ fn p15_a_missing_program_is_tried_once_and_leaves_no_run_behind() {
     assert_eq!(driver.count(|record| matches!(record, Record::StartFailed { errno: Some(2), .. })), 1);
     assert_eq!((driver.session.last_exit(), driver.session.runs().count), (None, 0));
     assert_eq!(driver.session.next_deadline(), None);
-    assert!(driver.session.explain(driver.now).contains("program `claude` was not found"));
+    let why = driver.session.explain(driver.now);
+    assert!(
+        why.contains("program `claude` was not found; install it, or run `pinfold set S --env PATH`"),
+        "{why}"
+    );
     driver.ask(Ask::Start);
     assert_eq!(driver.session.state(), State::Running, "`start` tries again");
 }

@@ -85,6 +85,13 @@ pub enum FolderError {
         /// How the test failed.
         why: NoExclusion,
     },
+    /// The kernel's facts by which a holder is recognized later cannot be read.
+    #[error("locks need /proc/sys/kernel/random/boot_id and /proc/self/ns/pid, which cannot be read")]
+    Unplaced {
+        /// What the kernel said.
+        #[source]
+        source: Errno,
+    },
     /// Something else is in its place.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
@@ -174,7 +181,7 @@ impl Folder {
     /// Tests whether its locks exclude, once per boot; returns whether its ledger is trusted.
     fn try_out(&self) -> Result<bool, FolderError> {
         let failed = |errno| FolderError::new(self.path(), errno);
-        let boot = process::vantage().map_err(failed)?.boot;
+        let boot = process::vantage().map_err(|source| FolderError::Unplaced { source })?.boot;
         let stamp = ledger::Stamp { boot, device: self.0.device };
         let ledger = &self.0.ledger;
         let state = ledger.state().map_err(failed)?;

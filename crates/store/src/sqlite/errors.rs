@@ -52,21 +52,39 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> OpenError {
 /// Returns what an SQLite error means for opening: these codes are about locks, rights and space, all others
 /// about the file itself.
 pub(crate) fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
-    let refused = [ErrorCode::DiskFull, ErrorCode::CannotOpen, ErrorCode::SystemIoFailure];
-    if source.sqlite_error_code().is_some_and(|code| refused.contains(&code)) && reserve::is_full(path) {
+    let code = source.sqlite_error_code();
+    // SQLite has removed its unfinished file by now, so the disk may have space again.
+    let said = code == Some(ErrorCode::DiskFull);
+    let refused = [ErrorCode::CannotOpen, ErrorCode::SystemIoFailure];
+    if said || (code.is_some_and(|code| refused.contains(&code)) && reserve::is_full(path)) {
         return io_error(path, rustix::io::Errno::NOSPC.into());
     }
-    match source.sqlite_error_code() {
+    match code {
         Some(
             ErrorCode::CannotOpen
             | ErrorCode::DatabaseBusy
             | ErrorCode::DatabaseLocked
-            | ErrorCode::DiskFull
             | ErrorCode::OutOfMemory
             | ErrorCode::PermissionDenied
             | ErrorCode::ReadOnly
             | ErrorCode::SystemIoFailure,
         ) => OpenError::Unusable { path: path.to_owned(), source: source.into() },
         Some(_) | None => damaged(path, Damage::Unreadable(source.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_one_even_if_it_has_space_again() {
+        let full =
+            rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None);
+        let error = unusable(Path::new("/"), full);
+        assert!(
+            matches!(&error, OpenError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull),
+            "{error:?}"
+        );
     }
 }
