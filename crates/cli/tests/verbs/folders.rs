@@ -124,6 +124,7 @@ fn unlisted(home: &Home, script: &str) -> Answer {
 
 #[test]
 fn a_hidden_proc_is_named_and_not_the_lock_folder() {
+    needs!(Mount);
     let home = Home::new();
     home.dir("empty");
     let answer =
@@ -134,6 +135,7 @@ fn a_hidden_proc_is_named_and_not_the_lock_folder() {
 
 #[test]
 fn a_user_without_a_line_in_the_password_file_has_one_lock_folder_whatever_home_says() {
+    needs!(Mount);
     let home = Home::new();
     ["a", "b", "dir"].iter().for_each(|name| drop(home.dir(name)));
     let answer = unlisted(
@@ -150,6 +152,7 @@ fn a_user_without_a_line_in_the_password_file_has_one_lock_folder_whatever_home_
 
 #[test]
 fn a_user_without_a_line_in_the_password_file_is_told_to_set_the_variable() {
+    needs!(Mount);
     let home = Home::new();
     let answer = unlisted(
         &home,
