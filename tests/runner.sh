@@ -64,10 +64,12 @@ ignored_of() {
     fi
 }
 
-# Runs one test with nothing beside it.
+# Runs one test of a suite with nothing beside it.
 alone() {
-    local binary="$1" test="$2"
-    if with_nextest; then
+    local suite="$1" binary="$2" test="$3"
+    if declare -F "alone_$suite" >/dev/null; then
+        "alone_$suite" "$binary" "$test"
+    elif with_nextest; then
         cargo nextest run --workspace --locked --run-ignored all -E "binary_id(=$binary) & test(=$test)"
     else
         cargo test --workspace --locked --tests -- --include-ignored --exact "$test"
@@ -128,7 +130,7 @@ again() {
     for line in "${failures[@]}"; do
         IFS=$'\t' read -r binary test <<<"$line"
         say "$suite: $binary $test failed; once more, alone"
-        if alone "$binary" "$test" 2>&1 | tee -a "$log"; [ "${PIPESTATUS[0]}" = 0 ]; then
+        if alone "$suite" "$binary" "$test" 2>&1 | tee -a "$log"; [ "${PIPESTATUS[0]}" = 0 ]; then
             flaky=$((flaky + 1))
             printf '%s\tflaky\t\t%s\t%s\n' "$suite" "$binary" "$test" >>"$results"
             if [ "$strict" = yes ]; then outcome=1; else passed=$((passed + 1)) failed=$((failed - 1)); fi
