@@ -106,7 +106,10 @@ impl Need {
     fn is_had_by(self, way: Way) -> bool {
         // Where the kernel refuses the namespace, `unshare --map-auto` leaves a process behind.
         let is_possible = way != NAMESPACE_OF_USERS || works(&[NAMESPACE, &["true"]].concat());
-        is_possible && works(&[way, &["sh", "-c", self.probe()]].concat())
+        // With the environment of the test: another PATH may find other programs.
+        let variables = variables(way);
+        let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
+        is_possible && works(&[way, &["env"], &variables, &["sh", "-c", self.probe()]].concat())
     }
 }
 
