@@ -27,6 +27,8 @@ pub(crate) enum Need {
     Groups,
     /// It freezes a process so that no signal ends it.
     Freezer,
+    /// It starts a program that works for the machine's own root only.
+    Root,
 }
 
 /// The beginning of a command that runs another one with rights; an empty one runs it as it is.
@@ -39,7 +41,7 @@ const NAMESPACE_OF_USERS: Way = &["unshare", "--user", "--map-root-user", "--map
 const SUDO: Way = &["sudo", "-n", "--"];
 
 impl Need {
-    const ALL: [Need; 7] = [
+    const ALL: [Need; 8] = [
         Need::Mount,
         Need::Namespaces,
         Need::UserNamespaces,
@@ -47,6 +49,7 @@ impl Need {
         Need::OtherUsersMount,
         Need::Groups,
         Need::Freezer,
+        Need::Root,
     ];
 
     fn reason(self) -> &'static str {
@@ -58,6 +61,7 @@ impl Need {
             Need::OtherUsersMount => "has a second user who mounts file systems in a user namespace",
             Need::Groups => "makes control groups",
             Need::Freezer => "freezes a process",
+            Need::Root => "starts a program that works for root only",
         }
     }
 
@@ -68,6 +72,7 @@ impl Need {
             Need::OtherUser | Need::OtherUsersMount => &[NAMESPACE_OF_USERS, SUDO],
             // A namespace owns no group; one may have been delegated to the user.
             Need::UserNamespaces | Need::Groups | Need::Freezer => &[HERE, SUDO],
+            Need::Root => &[SUDO],
         }
     }
 
@@ -78,6 +83,7 @@ impl Need {
             Need::Namespaces => {
                 "unshare --pid --fork --mount-proc true && unshare --time --boottime 100 --fork true"
             }
+            Need::Root => "true",
             Need::UserNamespaces => "unshare -Urmpf --mount-proc true && unshare -Urn true",
             Need::OtherUser => "exec setpriv --reuid 54321 --regid 54321 --clear-groups true",
             Need::OtherUsersMount => {
@@ -100,7 +106,10 @@ impl Need {
     fn is_had_by(self, way: Way) -> bool {
         // Where the kernel refuses the namespace, `unshare --map-auto` leaves a process behind.
         let is_possible = way != NAMESPACE_OF_USERS || works(&[NAMESPACE, &["true"]].concat());
-        is_possible && works(&[way, &["sh", "-c", self.probe()]].concat())
+        // With the environment of the test: another PATH may find other programs.
+        let variables = variables(way);
+        let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
+        is_possible && works(&[way, &["env"], &variables, &["sh", "-c", self.probe()]].concat())
     }
 }
 

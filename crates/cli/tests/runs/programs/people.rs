@@ -2,6 +2,7 @@
 //! daemon for a session and is classified correctly.
 
 use crate::processes::PATIENCE;
+use crate::rights::needs;
 use crate::world::World;
 use serde_json::Value;
 use std::fs;
@@ -97,6 +98,17 @@ fn a_terminal_of_an_editor_is_a_persons() {
 
 #[test]
 fn a_login_over_ssh_is_a_persons() {
+    logs_in("-T");
+}
+
+#[test]
+fn a_login_over_ssh_with_a_terminal_is_a_persons() {
+    // A server for logins gives the terminal to its user.
+    needs!(Root);
+    logs_in("-tt");
+}
+
+fn logs_in(terminal: &str) {
     let place = Place::new();
     let path = |name: &str| place.world.path(name).display().to_string();
     for key in ["host", "key"] {
@@ -117,15 +129,13 @@ fn a_login_over_ssh_is_a_persons() {
     server.args(["-D", "-e", "-f", &path("sshd")]).stdin(Stdio::null());
     let _server = Ended(server.stderr(Stdio::null()).spawn().unwrap());
     let key = path("key");
-    for (terminal, name) in [("-T", "remote"), ("-tt", "remote-tty")] {
-        let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectionAttempts=20"];
-        let mut words = vec![terminal, "-p", &port, "-i", &key];
-        options.iter().for_each(|option| words.extend(["-o", option]));
-        let asks = place.asks(name);
-        words.extend(["127.0.0.1", &asks]);
-        place.run("ssh", &words);
-        place.assert_person(name);
-    }
+    let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectionAttempts=20"];
+    let mut words = vec![terminal, "-p", &port, "-i", &key];
+    options.iter().for_each(|option| words.extend(["-o", option]));
+    let asks = place.asks("remote");
+    words.extend(["127.0.0.1", &asks]);
+    place.run("ssh", &words);
+    place.assert_person("remote");
 }
 
 /// Waits for the next full minute, so only the long mode runs it.
@@ -150,6 +160,7 @@ fn a_job_of_cron_is_a_persons() {
 
 #[test]
 fn a_container_is_confined_although_it_has_the_same_user() {
+    needs!(Root);
     let place = Place::new();
     let bundle = place.world.path("bundle");
     fs::create_dir_all(bundle.join("rootfs")).unwrap();
