@@ -126,9 +126,8 @@ fn unlisted(home: &Home, script: &str) -> Answer {
 fn a_hidden_proc_is_named_and_not_the_lock_folder() {
     needs!(Mount);
     let home = Home::new();
-    home.dir("empty");
-    let answer =
-        among_mounts(&home, "mount --bind empty /proc/sys || exit 99; \"$PINFOLD\" lock key:k -- true");
+    let hide = ": >empty && mount --bind empty /proc/sys/kernel/random/boot_id || exit 99";
+    let answer = among_mounts(&home, &format!("{hide}; \"$PINFOLD\" lock key:k -- true"));
     let named = answer.stderr.contains("locks need /proc/sys/kernel/random/boot_id");
     assert!(answer.code == 78 && named && !answer.stderr.contains("PINFOLD_LOCKS"), "{}", answer.stderr);
 }
@@ -156,7 +155,7 @@ fn a_user_without_a_line_in_the_password_file_is_told_to_set_the_variable() {
     let home = Home::new();
     let answer = unlisted(
         &home,
-        "mount -o remount,ro /var/tmp || exit 99
+        "mount -o remount,bind,ro /var/tmp || exit 99
          for verb in 'lock key:k --' 'run s --' 'new s --'; do \"$PINFOLD\" $verb true; echo $?; done
          PINFOLD_LOCKS=locks \"$PINFOLD\" lock key:k -- true; echo $?",
     );
