@@ -51,6 +51,25 @@ pub struct NewSession {
     pub caller_env: Option<BTreeMap<String, String>>,
     /// The caller's umask.
     pub caller_umask: Option<u32>,
+    /// The git worktree that was made for it; it cannot be changed later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<SessionWorktree>,
+}
+
+/// The git worktree of a session, as it was when the session was created. All paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionWorktree {
+    /// Where it is: the session's directory.
+    pub path: String,
+    /// The main worktree of its repository, or the repository itself if it is bare.
+    pub repository: String,
+    /// Its own git directory, to which its file `.git` points.
+    pub gitdir: String,
+    /// The git directory of its repository.
+    pub commondir: String,
+    /// pinfold made it, so pinfold may remove it.
+    pub created: bool,
 }
 
 /// An account goes on, whatever was told of its limit.

@@ -31,6 +31,7 @@ mod service;
 mod several;
 mod signals;
 mod since;
+mod system_program;
 mod tail;
 mod told_exit;
 mod tui;

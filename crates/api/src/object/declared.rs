@@ -1,5 +1,6 @@
 //! The definition of a session, and how it differs from what is wanted.
 
+use crate::request::SessionWorktree;
 use crate::word::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Declared {
     pub dir_lock: bool,
     /// Empty where the agent's preset says it.
     pub command: Vec<String>,
+    /// The git worktree that was made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<SessionWorktree>,
 }
 
 /// One field in which a session is not what a request wants it to be.

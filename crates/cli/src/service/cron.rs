@@ -2,9 +2,10 @@
 
 use super::{Service, run};
 use crate::output::{Failure, Kind};
+use crate::system_program::system_program;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// `up` returns when the daemon answers, so cron does not wait for anything. The mark is there to find the
 /// line again.
@@ -47,8 +48,11 @@ fn put(table: &str, service: &Service) -> Result<(), Failure> {
         Failure::new(Kind::Failed, format!("`crontab` cannot be used: {why}"))
             .hint(format!("have this run when the machine starts: {}", line(service).trim_end()))
     };
-    let mut crontab =
-        Command::new("crontab").arg("-").stdin(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+    let mut crontab = system_program("crontab".as_ref())
+        .arg("-")
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(&error))?;
     if let Some(mut stdin) = crontab.stdin.take() {
         stdin.write_all(table.as_bytes()).map_err(|error| failed(&error))?;
     }

@@ -9,10 +9,11 @@ mod systemd;
 use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind};
+use crate::system_program::system_program;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What there is to start things with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -176,7 +177,7 @@ fn remove(file: &Path) -> Result<bool, Failure> {
 
 /// Runs a system program to its end and returns its output.
 fn run(program: &str, words: &[&str]) -> Result<String, Failure> {
-    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let output = system_program(program.as_ref()).args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::new(Kind::Failed, format!("`{program}`: {error}")))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {

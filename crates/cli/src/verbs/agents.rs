@@ -5,6 +5,7 @@ use crate::doing::StandaloneVerb;
 use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, Paper, TableCell, plain, print, say};
+use crate::system_program::{search_path, system_program};
 use clap::Args;
 use pinfold_daemon::preset::{self, Preset, protocol_word};
 use pinfold_kernel::program;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -108,7 +109,7 @@ fn at_once(presets: Vec<(&str, Preset)>) -> Vec<Value> {
 }
 
 fn agent(name: &str, preset: &Preset) -> Value {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = search_path(None);
     let found =
         preset.command.iter().flatten().next().and_then(|program| program::find(program.as_ref(), &path));
     let version = found.as_deref().and_then(version);
@@ -142,7 +143,7 @@ fn proven(told: &str, versions: &[String]) -> &'static str {
 ///
 /// Some programs take `--version` for an ordinary argument and begin to work: whatever was started is ended here.
 fn version(program: &Path) -> Option<String> {
-    let mut command = Command::new(program);
+    let mut command = system_program(program.as_os_str());
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn().ok()?;
     let said = first_words(child.stdout.take()?);

@@ -7,6 +7,7 @@ use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::{Declared, Session};
 use pinfold_api::query;
+use pinfold_api::request::SessionWorktree;
 use pinfold_core::visible::visible;
 use serde_json::json;
 use std::fmt::Write;
@@ -68,7 +69,16 @@ fn section(session: &Declared) -> String {
     line("tags", list(&session.tags));
     line("env", list(&session.env));
     line("command", list(&session.command));
+    line("worktree", session.worktree.as_ref().map(worktree));
     text
+}
+
+/// The record of a worktree as an inline table, which stays in the session's own table.
+fn worktree(record: &SessionWorktree) -> String {
+    let SessionWorktree { path, repository, gitdir, commondir, created } = record;
+    let paths = [("path", path), ("repository", repository), ("gitdir", gitdir), ("commondir", commondir)];
+    let paths: Vec<String> = paths.iter().map(|(key, path)| format!("{key} = {}", quoted(path))).collect();
+    format!("{{ {}, created = {created} }}", paths.join(", "))
 }
 
 /// A session's name as a TOML key: a dot in it would begin another table.
@@ -112,11 +122,19 @@ mod tests {
             env: vec!["KEY".into()],
             dir_lock: false,
             command: vec!["sh".into(), "-c".into(), "echo \"$1\"\n".into()],
+            worktree: Some(SessionWorktree {
+                path: "/ä \"b\".worktrees/c".into(),
+                repository: "/ä \"b\"".into(),
+                gitdir: "/ä \"b\"/.git/worktrees/c".into(),
+                commondir: "/ä \"b\"/.git".into(),
+                created: true,
+            }),
         };
         let read = pinfold_daemon::declared::read(&section(&session)).unwrap();
         let request = &read[0].request;
         assert_eq!((&request.name, request.dir.as_ref()), (&session.name, Some(&session.dir)));
         assert_eq!(request.command.as_ref(), Some(&session.command));
+        assert_eq!(request.worktree, session.worktree);
         assert_eq!((&read[0].env_names, &request.env), (&session.env, &None));
         assert_eq!((request.pty, request.dir_lock), (Some(true), Some(false)));
         assert_eq!((request.memory.as_deref(), request.turns.as_deref()), (Some("2G"), Some("done")));

@@ -42,6 +42,11 @@ impl DaemonVerb for New {
         } else {
             say(&format!("{} {}", session.id, session.name));
         }
+        if let Some(warning) =
+            worktree.as_ref().and_then(MadeWorktree::warning).filter(|_| !daemon.global.quiet)
+        {
+            warning.lines().for_each(|line| talk(&line));
+        }
         definition::say_missed(&request, &daemon.global);
         if !daemon.global.quiet && ![State::Running, State::Idle].contains(&session.state) {
             talk(&format!("{} is {}", session.name, session.why));
@@ -59,6 +64,7 @@ impl DaemonVerb for New {
 fn in_worktree(request: &mut NewSession, branch: &str) -> Result<MadeWorktree, Failure> {
     let dir = request.dir.as_deref().or(request.caller_dir.as_deref()).unwrap_or(".");
     let made = worktree::make(Path::new(dir), branch)?;
-    request.dir = Some(made.path.to_string_lossy().into_owned());
+    request.dir = Some(made.record.path.clone());
+    request.worktree = Some(made.record.clone());
     Ok(made)
 }

@@ -5,7 +5,7 @@ use crate::doing::DaemonVerb;
 use crate::output::{Failure, Kind};
 use crate::removal;
 use crate::several::{self, SessionOutcome};
-use crate::worktree;
+use crate::worktree::{self, Removal};
 use clap::Args;
 use pinfold_api::object::Removed;
 use pinfold_core::words;
@@ -23,6 +23,9 @@ pub(crate) struct Rm {
     /// Remove their git worktrees too, unless one has work that is nowhere else
     #[arg(long)]
     worktree: bool,
+    /// With --worktree: remove ignored files and submodules too, but never changed or untracked files
+    #[arg(long, requires = "worktree")]
+    force: bool,
 }
 
 impl DaemonVerb for Rm {
@@ -33,7 +36,7 @@ impl DaemonVerb for Rm {
             return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
         }
         if self.worktree {
-            return worktree::remove(&self.sessions, daemon);
+            return worktree::remove(&self.sessions, Removal { force: self.force }, daemon);
         }
         several::each(&self.sessions, daemon, |client, session| {
             let removed = removal::removed(client, session)?;

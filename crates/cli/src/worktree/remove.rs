@@ -1,23 +1,33 @@
 //! Removes the worktree of a deleted session, but never work that exists nowhere else.
 
-use super::git::Git;
+use super::work::{Lossy, RecordedTree};
 use crate::daemon::Daemon;
 use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, say, talk};
 use crate::removal;
-use pinfold_api::object::{Removed, Session};
-use pinfold_api::{Client, endpoint};
+use pinfold_api::object::{Declared, Removed, Session};
+use pinfold_api::request::SessionWorktree;
+use pinfold_api::word::State;
+use pinfold_api::{Client, endpoint, query};
+use pinfold_core::quoted::quoted;
 use pinfold_lock::{Guard, Request, Resource};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// What `rm --worktree` removes along with the worktree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Removal {
+    /// Ignored files and submodules too.
+    pub(crate) force: bool,
+}
+
 /// Deletes sessions with their worktrees, one after another; returns the first failure.
-pub(crate) fn remove(sessions: &[String], daemon: &Daemon) -> Result<(), Failure> {
+pub(crate) fn remove(sessions: &[String], removal: Removal, daemon: &Daemon) -> Result<(), Failure> {
     let (client, global) = (daemon.client()?, &daemon.global);
     let (mut objects, mut first) = (Vec::new(), None);
     for session in sessions {
-        match one(&client, session, global) {
+        match one(&client, session, removal, global) {
             Ok(object) => objects.push(object),
             Err(failure) => {
                 failure.tell(global);
@@ -32,12 +42,17 @@ pub(crate) fn remove(sessions: &[String], daemon: &Daemon) -> Result<(), Failure
     first.map_or(Ok(()), |failure: Failure| Err(failure.once_told()))
 }
 
-fn one(client: &Client, session: &str, global: &Global) -> Result<Value, Failure> {
+fn one(client: &Client, session: &str, removal: Removal, global: &Global) -> Result<Value, Failure> {
     let shown: Session = client.ask(&endpoint::Show::call(session))?;
-    let tree = Tree::of(Path::new(&shown.dir), &shown.name)?;
+    let declared: Declared = client.ask(&endpoint::Definition::call(&shown.id))?;
+    let record = recorded(&shown, declared.worktree)?;
+    let lossy = if removal.force { Lossy::Allowed } else { Lossy::Refused };
+    let tree =
+        RecordedTree::of(&record, lossy).map_err(|failure| failure.hint(by_hand(&record, &shown.name)))?;
     tree.has_no_work()?;
     // A live session holds the lock itself; its removal then says what is wrong.
-    let guard = if shown.pid.is_none() { Some(tree.lock(global)?) } else { None };
+    let guard = if shown.pid.is_none() { Some(lock(&tree, &shown.name, global)?) } else { None };
+    is_used_by_no_other(client, &shown, tree.path)?;
     let archived = removal::put_away(client, &shown)?;
     // From here on nothing of the session can run. Work that appeared meanwhile keeps the worktree, and the
     // record that says where it is.
@@ -58,92 +73,100 @@ fn put_away(failure: &Failure) -> Failure {
     Failure::new(Kind::Failed, message).hint("when that is settled, the same again deletes both")
 }
 
-/// A worktree to remove.
-struct Tree {
-    path: PathBuf,
-    /// The main worktree of its repository: git cannot remove the worktree it runs in.
-    repository: PathBuf,
-    session: String,
+/// The record of a worktree that pinfold may remove.
+fn recorded(session: &Session, record: Option<SessionWorktree>) -> Result<SessionWorktree, Failure> {
+    let name = &session.name;
+    let Some(record) = record else {
+        let message = format!(
+            "session `{name}` was not created with `--worktree`: nothing of its worktree is recorded"
+        );
+        return Err(Failure::new(Kind::Failed, message).hint(format!(
+            "`{}` removes a worktree; `pinfold rm {name} --yes` deletes the session only",
+            git_worktree_remove(repository_of(Path::new(&session.dir)).as_deref(), &session.dir)
+        )));
+    };
+    let refused = |what: String| Failure::new(Kind::Failed, what).hint(by_hand(&record, name));
+    if session.dir != record.path {
+        return Err(refused(format!(
+            "session `{name}` runs in {} now, and not in its worktree {}",
+            session.dir, record.path
+        )));
+    }
+    if !record.created {
+        return Err(refused(format!(
+            "the worktree {} was there before session `{name}`: pinfold did not make it",
+            record.path
+        )));
+    }
+    Ok(record)
 }
 
-impl Tree {
-    fn of(dir: &Path, session: &str) -> Result<Tree, Failure> {
-        let not_one = |why: &str| {
-            let message = format!("the directory of session `{session}` ({}) {why}", dir.display());
-            Failure::new(Kind::Failed, message)
-                .hint(format!("`pinfold rm {session} --yes` deletes the session only"))
-        };
-        let all = Git(dir)
-            .worktrees()
-            .map_err(|failure| not_one(&format!("is not a worktree: {}", failure.message())))?;
-        let path = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-        match all.iter().position(|listed| listed.path == path) {
-            Some(0) => Err(not_one("is the main worktree of its repository, which is never removed")),
-            None => Err(not_one("is inside of a worktree, and not one itself")),
-            Some(_) => Ok(Tree { path, repository: all[0].path.clone(), session: session.to_owned() }),
-        }
-    }
-
-    /// Refuses if the worktree has work that exists nowhere else, or is locked in git.
-    fn has_no_work(&self) -> Result<(), Failure> {
-        let git = Git(&self.path);
-        let listed = git.worktrees()?.into_iter().find(|listed| listed.path == self.path);
-        let branch = listed.as_ref().and_then(|listed| listed.branch.clone());
-        if let Some(reason) = listed.and_then(|listed| listed.locked) {
-            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            return Err(self.refuse(&format!("is locked{why}"), "`git worktree unlock` unlocks it"));
-        }
-        let status = git.ask(&["status", "--porcelain", "-z", "--ignore-submodules=none"])?;
-        let files = status.split(|byte| *byte == 0).filter(|line| !line.is_empty()).count();
-        if files > 0 {
-            let what = format!("has uncommitted work ({})", counted(files, "file"));
-            return Err(self.refuse(&what, "commit it, or throw it away, first"));
-        }
-        let own = format!("--exclude={}", branch.as_deref().unwrap_or_default());
-        let count = git.ask(&["rev-list", "--count", "HEAD", "--not", "--remotes", &own, "--branches"])?;
-        let count: usize = String::from_utf8_lossy(&count).trim().parse().unwrap_or(usize::MAX);
-        if count > 0 {
-            let what = format!(
-                "has work that is on no remote and in no other branch ({})",
-                counted(count, "commit")
-            );
-            return Err(self.refuse(&what, "push or merge them first"));
-        }
-        Ok(())
-    }
-
-    fn refuse(&self, what: &str, hint: &str) -> Failure {
-        let message = format!("the worktree of session `{}` ({}) {what}", self.session, self.path.display());
-        Failure::new(Kind::Failed, message).hint(hint)
-    }
-
-    /// Locks the worktree while it is removed, so that nothing else works in it.
-    fn lock(&self, global: &Global) -> Result<Guard, Failure> {
-        let resource = Resource::parse(self.path.as_os_str())
-            .map_err(|error| self.gone().unwrap_or_else(|| error.into()))?;
-        let folder = home::folder_for(&resource, global)?;
-        let request = Request { reason: Some("rm --worktree".to_owned()), ..Request::default() };
-        folder.try_acquire(&resource, &request).map_err(|error| self.gone().unwrap_or_else(|| error.into()))
-    }
-
-    /// Says so if something else has removed the worktree meanwhile.
-    fn gone(&self) -> Option<Failure> {
-        let message = || format!("the worktree {} was removed meanwhile", self.path.display());
-        (!self.path.exists()).then(|| {
-            Failure::new(Kind::Failed, message())
-                .hint(format!("`pinfold rm {} --yes` deletes the session only", self.session))
-        })
-    }
-
-    /// Git checks once more, and removes nothing that it finds work in.
-    fn take_away(&self) -> Result<(), Failure> {
-        Git(&self.repository).act(&["worktree".as_ref(), "remove".as_ref(), self.path.as_os_str()])?;
-        // The folder around it goes with the last worktree.
-        drop(self.path.parent().map(std::fs::remove_dir));
-        Ok(())
-    }
+/// The repository of a worktree with a usual place, by its path alone.
+fn repository_of(dir: &Path) -> Option<PathBuf> {
+    let folder = dir.parent()?;
+    let name = folder.file_name()?.to_str()?.strip_suffix(".worktrees")?;
+    Some(folder.with_file_name(name))
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+fn git_worktree_remove(repository: Option<&Path>, path: &str) -> String {
+    let at = repository.map(|repository| format!(" -C {}", quoted(&repository.to_string_lossy())));
+    format!("git{} worktree remove {}", at.unwrap_or_default(), quoted(path))
+}
+
+fn by_hand(record: &SessionWorktree, session: &str) -> String {
+    let remove = git_worktree_remove(Some(Path::new(&record.repository)), &record.path);
+    format!("once you know why, `{remove}` removes it; `pinfold rm {session} --yes` deletes the session only")
+}
+
+/// Refuses if another session has its directory in the worktree, whether it runs or not. One that is archived
+/// does not count: it does not run again unless it is restored.
+fn is_used_by_no_other(client: &Client, own: &Session, path: &Path) -> Result<(), Failure> {
+    let all = query::Sessions { all: true, known: true, brief: true, ..query::Sessions::default() };
+    let all: Vec<Session> = client.ask(&endpoint::Sessions::call(&all))?;
+    let uses = |other: &&Session| {
+        other.id != own.id && other.state != State::Archived && Path::new(&other.dir).starts_with(path)
+    };
+    let Some(other) = all.iter().find(uses) else { return Ok(()) };
+    let message = format!("the worktree {} is used by session `{}` too", path.display(), other.name);
+    Err(Failure::new(Kind::Failed, message).hint(format!(
+        "archive `{0}` first, or give it another directory: `pinfold set {0} --dir DIR`",
+        other.name
+    )))
+}
+
+/// Locks the worktree while it is removed, so that nothing else works in it.
+fn lock(tree: &RecordedTree<'_>, session: &str, global: &Global) -> Result<Guard, Failure> {
+    let gone = || gone(tree.path, session);
+    let resource =
+        Resource::parse(tree.path.as_os_str()).map_err(|error| gone().unwrap_or_else(|| error.into()))?;
+    let folder = home::folder_for(&resource, global)?;
+    let request = Request { reason: Some("rm --worktree".to_owned()), ..Request::default() };
+    folder.try_acquire(&resource, &request).map_err(|error| gone().unwrap_or_else(|| error.into()))
+}
+
+/// Says so if something else has removed the worktree meanwhile.
+fn gone(path: &Path, session: &str) -> Option<Failure> {
+    let message = || format!("the worktree {} was removed meanwhile", path.display());
+    (!path.exists()).then(|| {
+        Failure::new(Kind::Failed, message())
+            .hint(format!("`pinfold rm {session} --yes` deletes the session only"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_removes_a_worktree_is_exact() {
+        let rows = [
+            ("/src/api.worktrees/fix", "git -C /src/api worktree remove /src/api.worktrees/fix"),
+            ("/my src/api.worktrees/fix", "git -C '/my src/api' worktree remove '/my src/api.worktrees/fix'"),
+            ("/src/elsewhere", "git worktree remove /src/elsewhere"),
+            ("/", "git worktree remove /"),
+        ];
+        for (dir, expected) in rows {
+            assert_eq!(git_worktree_remove(repository_of(Path::new(dir)).as_deref(), dir), expected);
+        }
+    }
 }

@@ -40,4 +40,8 @@ pub(crate) enum BadDefinition {
     OwnVariable { name: String },
     /// Not a valid vendor session id.
     NotAVendorSession { id: String },
+    /// A record of a worktree that is not as `new --worktree` writes it.
+    NotAWorktree { path: String },
+    /// The record of a worktree is kept as it was made.
+    OtherWorktree,
 }

@@ -6,7 +6,7 @@
 use super::config::ConfigError;
 use super::config::declared::{Flag, MoneyText, Quoted, SizeText, SpanText, Texts, parse};
 use pinfold_api::Name;
-use pinfold_api::request::NewSession;
+use pinfold_api::request::{NewSession, SessionWorktree};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -58,6 +58,17 @@ struct Session {
     beside: Option<Flag>,
     force: Option<Flag>,
     command: Option<Texts>,
+    worktree: Option<Worktree>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Worktree {
+    path: Quoted,
+    repository: Quoted,
+    gitdir: Quoted,
+    commondir: Quoted,
+    created: Flag,
 }
 
 /// Words of a field, as serde reads them: an error lists the right ones.
@@ -108,9 +119,22 @@ impl Session {
             beside: self.beside.map(bool::from),
             force: self.force.map(bool::from),
             command: self.command.map(|texts| texts.0),
+            worktree: self.worktree.map(SessionWorktree::from),
             ..NewSession::default()
         };
         DeclaredSession { request, env_names }
+    }
+}
+
+impl From<Worktree> for SessionWorktree {
+    fn from(told: Worktree) -> SessionWorktree {
+        SessionWorktree {
+            path: told.path.0,
+            repository: told.repository.0,
+            gitdir: told.gitdir.0,
+            commondir: told.commondir.0,
+            created: bool::from(told.created),
+        }
     }
 }
 

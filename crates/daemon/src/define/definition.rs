@@ -10,7 +10,8 @@ use crate::define::preset::{
 pub(crate) use crate::define::preset::{COMMAND, MessageFormat, Preset, Protocol, TurnEndRule};
 use crate::define::transcript::Sought;
 use crate::define::variables::Variables;
-use pinfold_api::request::NewSession;
+use crate::define::worktree;
+use pinfold_api::request::{NewSession, SessionWorktree};
 use pinfold_api::units;
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
@@ -89,6 +90,10 @@ pub(crate) struct Definition {
     /// The umask of the caller that created it; without one, the daemon's own.
     #[serde(default)]
     pub(crate) umask: Option<u32>,
+    /// The git worktree that was made for it. The daemon only keeps this: `rm --worktree` compares it with
+    /// what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) worktree: Option<Box<SessionWorktree>>,
 }
 
 fn is_line(protocol: &Protocol) -> bool {
@@ -174,6 +179,7 @@ impl Definition {
             vendor_chosen: false,
             store: None,
             umask: request.caller_umask,
+            worktree: request.worktree.clone().map(worktree::checked).transpose()?.map(Box::new),
         };
         definition.change(request)?;
         if let Some(preset) = preset {
@@ -274,6 +280,7 @@ impl Definition {
         self.change_limits(request)?;
         self.change_protocol(request)?;
         check_sizes(request)?;
+        worktree::unchanged(self.worktree.as_deref(), request.worktree.as_ref())?;
         self.parent = request.parent.clone().or(self.parent.take());
         self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
         if let Some(id) = &request.vendor_session {

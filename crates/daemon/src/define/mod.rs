@@ -16,3 +16,4 @@ pub(crate) mod transcript;
 pub mod values;
 pub(crate) mod variables;
 pub(crate) mod vendor_daemon;
+mod worktree;

@@ -64,6 +64,7 @@ fn declared(name: String, definition: &Definition) -> Declared {
         env: definition.env.given().keys().cloned().collect(),
         dir_lock: definition.dir_lock,
         command: if own { definition.command.clone() } else { Vec::new() },
+        worktree: definition.worktree.as_deref().cloned(),
     }
 }
 

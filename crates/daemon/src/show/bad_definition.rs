@@ -57,6 +57,8 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::NotAVendorSession { id } => {
                 usage(format!("`{id}` is not the id of a vendor's session"))
             }
+            BadDefinition::NotAWorktree { path } => not_a_worktree(&path),
+            BadDefinition::OtherWorktree => other_worktree(),
         }
     }
 }
@@ -79,6 +81,16 @@ fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {
 fn no_place_for_prompt(agent: &str) -> ErrorBody {
     config(format!("agent `{agent}` runs once for each message, and its command does not say where that goes"))
         .hint(format!("write {{prompt}} where it stands in `command` (and in `resume`), or `prompt = \"stdin\"` in [agents.{agent}.exec]"))
+}
+
+fn not_a_worktree(path: &str) -> ErrorBody {
+    usage(format!("the record of the worktree `{path}` is not one that pinfold wrote"))
+        .hint("`pinfold new --worktree` makes a worktree and its record")
+}
+
+fn other_worktree() -> ErrorBody {
+    usage("the worktree of a session cannot be changed")
+        .hint("`pinfold new --worktree` makes another session with a worktree of its own")
 }
 
 fn usage(message: impl Into<String>) -> ErrorBody {

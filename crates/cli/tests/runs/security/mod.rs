@@ -11,6 +11,7 @@ mod homes;
 mod log;
 mod notify;
 mod peers;
+mod repositories;
 mod sandbox;
 mod screens;
 mod secrets;
