@@ -6,6 +6,6 @@ mod find;
 mod foreground;
 mod start;
 
-pub(crate) use client::{Daemon, running};
+pub(crate) use client::{Daemon, NextDaemon, running};
 pub(crate) use find::{FoundDaemon, at, find, mute};
 pub(crate) use foreground::{SHIM, run, shim_program, start_failure};

@@ -77,6 +77,10 @@ impl Failure {
         self
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

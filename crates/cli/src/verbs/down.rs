@@ -6,6 +6,7 @@ use crate::output::{Failure, Kind, say, talk};
 use crate::send_away::{DaemonDeparture, send_away};
 use crate::{home, inside};
 use clap::Args;
+use pinfold_api::request;
 use pinfold_lock::LockSeen;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ impl StandaloneVerb for Down {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let home = home::home(global)?;
         inside::refuse(&home, "down")?;
-        let (was_up, running) = match send_away(&home, self.keep)? {
+        let (was_up, running) = match send_away(&home, request::Down { keep: self.keep, replace: false })? {
             DaemonDeparture::Now(lived) => (Some(lived), Vec::new()),
             DaemonDeparture::Before => (None, running_on(global)?),
         };

@@ -11,13 +11,14 @@ use crate::define::account;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::engine::input::{AgentsOnDown, Handle, LoopInput};
-use crate::engine::{Engine, EngineFault, Parts, ResourceLimits};
+use crate::engine::{DaemonEnd, Engine, EngineFault, Parts, ResourceLimits};
 use crate::http::{Configured, Holds, HttpContext, router};
 use crate::indexing::{Indexer, Indexing};
 use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
 use doorway::Doorway;
 use only::Only;
+use pinfold_api::DaemonPlace;
 use pinfold_core::EventKind;
 use pinfold_core::event::Machine;
 use pinfold_kernel::private::{self, Wider};
@@ -124,13 +125,19 @@ pub fn run(options: DaemonOptions, up: impl FnOnce()) -> Result<(), StartError> 
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     let mut store = None;
+    let home = options.home.state.clone();
     let ended = runtime.block_on(live(options, Arc::clone(&only), limits, up, &mut store));
+    // Before the locks are free: whoever finds them free reads here what became of the daemon.
+    match ended {
+        Ok(DaemonEnd::Stopped) => DaemonPlace::stop(&home),
+        Ok(DaemonEnd::HandedOver) | Err(_) => DaemonPlace::remove(&home),
+    }
     // Clients that still follow something read the database: it is closed when they are gone, and then it is
     // one file.
     runtime.shutdown_timeout(LAST_ANSWERS);
     drop(store);
     drop(only);
-    ended
+    ended.map(|_| ())
 }
 
 /// A thousand sessions need more descriptors than a login has; agents get what the login had.
@@ -156,7 +163,7 @@ async fn live(
     limits: ResourceLimits,
     up: impl FnOnce(),
     left: &mut Option<Store>,
-) -> Result<(), StartError> {
+) -> Result<DaemonEnd, StartError> {
     // Stamped first: what changes while it is read counts as changed.
     let configured = Configured::now(options.home.config.clone());
     let config = crate::define::config::load(&options.home.config)?;
