@@ -5,6 +5,7 @@ mod damage;
 mod find;
 mod foreground;
 mod start;
+mod system;
 
 pub(crate) use client::{Daemon, NextDaemon, running};
 pub(crate) use find::{FoundDaemon, at, find, mute};

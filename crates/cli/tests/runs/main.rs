@@ -18,6 +18,7 @@ mod demo;
 mod eater;
 mod feed;
 mod files;
+mod filters;
 mod followers;
 mod foreground;
 mod guests;
