@@ -21,10 +21,7 @@ enum News {
 
 /// Shows something now and after each change of any session. Without a terminal, prints only changes.
 /// `show` is given a daemon that is never started: that is decided here, because it depends on how it ended.
-pub(crate) fn watch(
-    daemon: &Daemon,
-    show: impl Fn(&Daemon) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+pub(crate) fn watch(daemon: &Daemon, show: impl Fn(&Daemon) -> Result<(), Failure>) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal() && !daemon.global.json;
     let (sender, news) = channel();
     let (client, follower) = (daemon.client()?, daemon.clone());

@@ -26,14 +26,16 @@ impl StandaloneVerb for Down {
             DaemonDeparture::Now(lived) => (Some(lived), Vec::new()),
             DaemonDeparture::Before => (None, running_on(global)?),
         };
-        if global.json {
-            say(&json!({ "was_up": was_up.is_some(), "running": running }));
-        } else if !global.quiet {
+        if !global.json && !global.quiet {
             talk(&was_up.map_or_else(|| "the daemon was down already".to_owned(), |lived| self.told(lived)));
-            if !running.is_empty() {
-                talk(&warning(&running));
-                talk(&"hint: `pinfold up`, then `pinfold down`, stops them");
-            }
+        }
+        let object = json!({ "was_up": was_up.is_some(), "running": running });
+        if !running.is_empty() && !self.keep {
+            let hint = "`pinfold up`, then `pinfold down`, stops them";
+            return Err(Failure::new(Kind::Failed, left_running(&running)).hint(hint).with(object));
+        }
+        if global.json {
+            say(&object);
         }
         Ok(())
     }
@@ -66,7 +68,7 @@ fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
     Ok(locks.iter().filter(of_daemon).filter_map(object).collect())
 }
 
-fn warning(running: &[Value]) -> String {
+fn left_running(running: &[Value]) -> String {
     /// A longer list of names would not be read.
     const SHOWN: usize = 5;
     let named = |one: &Value| match one["pid"].as_u64() {
@@ -79,5 +81,5 @@ fn warning(running: &[Value]) -> String {
     }
     let (count, names) = (running.len(), names.join(", "));
     let subject = if count == 1 { "1 agent runs on".to_owned() } else { format!("{count} agents run on") };
-    format!("warning: {subject} without a daemon: {names}")
+    format!("{subject} without a daemon: {names}")
 }
