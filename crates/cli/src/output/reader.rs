@@ -5,6 +5,7 @@ use rustix::io::Errno;
 
 /// Exits with this code as soon as nobody can read what is printed, even if nothing is printed. Only for
 /// commands that leave nothing behind: they may end at any moment.
+#[expect(clippy::exit, reason = "the command waits in a call that nothing else can end")]
 pub(crate) fn exit_with_the_reader(code: u8) {
     // Without the thread, the next line that is printed finds the reader gone.
     _ = std::thread::Builder::new().name("reader".to_owned()).spawn(move || {
