@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// The file in a home that says where its daemon is.
 const FILE: &str = "daemon.place";
+/// The file in a home that says that its last daemon was stopped. It counts only while [`FILE`] is missing.
+const STOPPED: &str = "daemon.stopped";
 /// The file in a home whose flock makes its daemon the only one.
 const LOCK: &str = "daemon.lock";
 /// The name of every daemon's program, even of one that did not sign the lock.
@@ -55,12 +57,30 @@ impl DaemonPlace {
         let new = home.join(format!("{FILE}.new"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&self.to_bytes((of.dev(), of.ino())))?;
-        std::fs::rename(&new, home.join(FILE))
+        std::fs::rename(&new, home.join(FILE))?;
+        _ = std::fs::remove_file(home.join(STOPPED));
+        Ok(())
     }
 
-    /// Removes the file when its daemon goes.
+    /// Removes the file when its daemon goes, but another one is to follow.
     pub fn remove(home: &Path) {
         _ = std::fs::remove_file(home.join(FILE));
+    }
+
+    /// Leaves a mark that the daemon was stopped: clients that follow something start none until the next one
+    /// was started. A rename needs no space on a full disk.
+    pub fn stop(home: &Path) {
+        let mark = home.join(STOPPED);
+        if std::fs::rename(home.join(FILE), &mark).is_err() {
+            _ = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(mark);
+        }
+    }
+
+    /// Whether the last daemon of a home was stopped. A daemon that crashed has left its own file.
+    #[must_use]
+    pub fn is_stopped(home: &Path) -> bool {
+        let exists = |name| std::fs::symlink_metadata(home.join(name)).is_ok();
+        exists(STOPPED) && !exists(FILE)
     }
 
     /// The home is identified by its device and inode.

@@ -177,6 +177,9 @@ pub struct Hold {
 pub struct Down {
     /// Leave the agents running under their shims.
     pub keep: bool,
+    /// Another daemon starts right after this one, so clients that follow something wait for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
 }
 
 /// Where to put a copy of the database.

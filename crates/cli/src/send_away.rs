@@ -4,7 +4,7 @@ use crate::daemon::{self, FoundDaemon};
 use crate::leftovers::none_left;
 use crate::output::Failure;
 use pinfold_api::object::WentDown;
-use pinfold_api::{ClientError, endpoint, place, request};
+use pinfold_api::{Client, ClientError, DaemonPlace, ErrorKind, endpoint, place, request};
 use pinfold_daemon::Home;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -22,10 +22,16 @@ pub(crate) enum DaemonDeparture {
 }
 
 /// Asks the daemon to leave, and returns when it has.
-pub(crate) fn send_away(home: &Home, keep: bool) -> Result<DaemonDeparture, Failure> {
-    let FoundDaemon::Up(client) = daemon::find(home)? else { return Ok(DaemonDeparture::Before) };
+pub(crate) fn send_away(home: &Home, how: request::Down) -> Result<DaemonDeparture, Failure> {
+    let FoundDaemon::Up(client) = daemon::find(home)? else {
+        // One that crashed is not to be started again by a client that follows something.
+        if !how.replace {
+            DaemonPlace::stop(&home.state);
+        }
+        return Ok(DaemonDeparture::Before);
+    };
     let lived = client.ask(&endpoint::Status::call()).map_or(0, |status| living(&status.sessions));
-    let went = match client.ask(&endpoint::Down::call(&request::Down { keep })) {
+    let went = match ask(&client, how) {
         Ok(went) => went,
         // It may be gone before its answer is out.
         Err(ClientError::Broken(_) | ClientError::Down { .. }) => WentDown::default(),
@@ -35,6 +41,16 @@ pub(crate) fn send_away(home: &Home, keep: bool) -> Result<DaemonDeparture, Fail
     let hint = "their locks stay held; `pinfold up` finds them again";
     none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
     Ok(DaemonDeparture::Now(lived))
+}
+
+/// An earlier daemon does not know `replace`, and refuses the whole request.
+fn ask(client: &Client, how: request::Down) -> Result<WentDown, ClientError> {
+    match client.ask(&endpoint::Down::call(&how)) {
+        Err(ClientError::Refused(body)) if how.replace && body.kind == ErrorKind::Usage => {
+            client.ask(&endpoint::Down::call(&request::Down { replace: false, ..how }))
+        }
+        other => other,
+    }
 }
 
 /// How many sessions have a process, judged by their states.

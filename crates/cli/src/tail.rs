@@ -1,8 +1,8 @@
 //! `logs -f`: follows the output of one or more sessions, across the death of any daemon.
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, NextDaemon};
 use crate::log_printer::LogPrinter;
-use crate::output::{Failure, has_lost, say};
+use crate::output::{Failure, exit_with_the_reader, has_lost, say};
 use pinfold_api::object::LogLine;
 use pinfold_api::{Client, ClientError, endpoint, query};
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ pub(crate) fn follow(
 ) -> Result<(), Failure> {
     let (sender, news) = channel::<News>();
     let client = daemon.client()?;
+    exit_with_the_reader(0);
     for (at, session) in sessions.iter().enumerate() {
         let one = One { at, session: session.clone(), which: which.clone(), seen: VecDeque::new() };
         let (client, daemon, sender) = (client.clone(), daemon.clone(), sender.clone());
@@ -34,7 +35,7 @@ pub(crate) fn follow(
     }
     drop(sender);
     let mut out: Vec<LogPrinter> = sessions.iter().map(|session| printed(session)).collect();
-    let mut first = None;
+    let (mut first, mut failed) = (None, 0);
     for (at, news) in news {
         match news {
             Ok(line) if daemon.global.json => say(&object(&line, &sessions[at], sessions.len())),
@@ -43,12 +44,16 @@ pub(crate) fn follow(
             Err(failure) if sessions.len() > 1 => {
                 failure.tell(&daemon.global);
                 first.get_or_insert(failure.once_told());
+                failed += 1;
             }
             Err(failure) => return Err(failure),
         }
         if has_lost() {
-            break;
+            return first.map_or(Ok(()), Err);
         }
+    }
+    if failed < sessions.len() {
+        daemon.tell_stopped();
     }
     first.map_or(Ok(()), Err)
 }
@@ -84,9 +89,11 @@ impl One {
             }
             std::thread::sleep(LOOK_AGAIN);
             again = true;
-            // Starts a daemon if none runs, unless that was forbidden.
-            if let Ok(next) = daemon.client() {
-                client = next;
+            match daemon.next() {
+                Ok(NextDaemon::Up(next)) => client = next,
+                Ok(NextDaemon::Stopped) => return,
+                // None may be started from here, or it cannot start now: another one may come.
+                Err(_) => {}
             }
         }
     }

@@ -227,7 +227,14 @@ impl fmt::Display for CannotStart {
                 write!(f, "directory `{directory}` does not exist")
             }
             CannotStart::InterpreterMissing { program, interpreter: Some(interpreter) } => {
-                write!(f, "`{program}`: interpreter `{interpreter}` not found")
+                match interpreter.strip_suffix('\r') {
+                    // The kernel looks for a file whose name ends with the carriage return.
+                    Some(name) => write!(
+                        f,
+                        "`{program}`: interpreter `{name}\\r` not found: the lines end with CRLF instead of LF"
+                    ),
+                    None => write!(f, "`{program}`: interpreter `{interpreter}` not found"),
+                }
             }
             CannotStart::InterpreterMissing { program, interpreter: None } => {
                 write!(f, "`{program}`: its loader was not found")

@@ -98,6 +98,12 @@ pub const BESIDE_RECORDS: &str = "shim.sock";
 /// The file in a home whose flock makes a process its daemon.
 pub const DAEMON_LOCK: &str = "daemon.lock";
 
+/// Whether this system offers what a shim needs to be told of its agent's end. For processes with one thread.
+#[must_use]
+pub fn ends_are_told() -> bool {
+    process::ends_are_told()
+}
+
 /// Describes a process that was to be ended, if it still lives: which it is, and why it could not be ended.
 #[must_use]
 pub fn survivor(process: u32) -> Option<pinfold_core::unended::Survivor> {

@@ -4,7 +4,7 @@ use super::counted::{AttachmentNews, Counted};
 use super::keys::say_detached;
 use super::tty::{Borrowed, DETACH};
 use crate::global::Global;
-use crate::output::{Failure, OutputStyle, output, say, talk};
+use crate::output::{Failure, OutputStyle, exit_with_the_reader, output, say, talk};
 use crate::signals::Signals;
 use pinfold_api::object::LogLine;
 use pinfold_api::request::NewMessage;
@@ -27,6 +27,10 @@ pub(super) fn follow(
 ) -> Result<(), Failure> {
     // Without a terminal, lines arrive all the same.
     let _borrowed = Borrowed::lines().ok();
+    // With a terminal, the hang-up is a signal, and the terminal has to be put right first.
+    if !std::io::stdin().is_terminal() {
+        exit_with_the_reader(0);
+    }
     if !global.quiet {
         let typed = if write { "lines that you type are sent as messages; " } else { "" };
         talk(&format!("following `{name}`; {typed}Ctrl-] detaches"));

@@ -4,14 +4,23 @@ use super::find::{FoundDaemon, at, down, find};
 use super::start::{refuse_inside, start};
 use crate::global::Global;
 use crate::home;
-use crate::output::Failure;
-use pinfold_api::{Client, ClientError};
+use crate::output::{Failure, talk};
+use pinfold_api::{Client, ClientError, DaemonPlace};
 
 /// The daemon that a verb asks. It is only looked for when asked, so a verb can check its own arguments first.
 #[derive(Debug, Clone)]
 pub(crate) struct Daemon {
     /// The options that every verb takes.
     pub(crate) global: Global,
+}
+
+/// The daemon that comes after one that has gone.
+#[derive(Debug)]
+pub(crate) enum NextDaemon {
+    /// It answers.
+    Up(Client),
+    /// There is none: the last one was stopped.
+    Stopped,
 }
 
 impl Daemon {
@@ -25,6 +34,24 @@ impl Daemon {
                 refuse_inside(&home)?;
                 start(&home, &self.global)
             }
+        }
+    }
+
+    /// What a client that follows something does after its daemon has gone: it starts the next one after a crash
+    /// only, because after `down` none may run.
+    pub(crate) fn next(&self) -> Result<NextDaemon, Failure> {
+        let home = home::home(&self.global)?;
+        match find(&home)? {
+            FoundDaemon::Up(client) => Ok(NextDaemon::Up(client)),
+            FoundDaemon::Down if DaemonPlace::is_stopped(&home.state) => Ok(NextDaemon::Stopped),
+            FoundDaemon::Down => self.client().map(NextDaemon::Up),
+        }
+    }
+
+    /// Tells the user why nothing is followed anymore.
+    pub(crate) fn tell_stopped(&self) {
+        if !self.global.quiet {
+            talk(&"the daemon was stopped");
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::damage;
 use super::start::refuse_inside;
+use super::system;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Failure, Kind, say};
+use crate::output::{Failure, Kind, say, talk};
 use pinfold_daemon::config::LoadError;
 use pinfold_daemon::{DaemonOptions, StartError};
 use std::ffi::OsString;
@@ -20,6 +21,12 @@ pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
     pinfold_kernel::own::close_inherited();
     let home = home::home(global)?;
     refuse_inside(&home)?;
+    if let Some(failure) = system::refuses_threads() {
+        return Err(failure);
+    }
+    if let Some(note) = as_init(std::process::id()).filter(|_| !global.quiet) {
+        talk(&note);
+    }
     if detached {
         // Fails only for a process group leader, which a spawned process is not.
         _ = rustix::process::setsid();
@@ -34,6 +41,14 @@ pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
         }
     };
     pinfold_daemon::run(DaemonOptions { home, shim, umask, log }, up).map_err(|error| start_failure(&error))
+}
+
+/// What to know if the daemon is process 1 of its pid namespace.
+fn as_init(pid: u32) -> Option<&'static str> {
+    (pid == 1).then_some(
+        "warning: as process 1, the daemon does not reap processes that it did not start; use an init, for example \
+         `docker run --init`",
+    )
 }
 
 /// Closes stdout, so that a caller reading our first line does not wait for our end.
@@ -68,10 +83,25 @@ pub(crate) fn start_failure(error: &StartError) -> Failure {
         StartError::Config(_) => Failure::from_error(Kind::BadConfig, error)
             .hint("correct it, or move it aside: then everything has its usual value"),
         StartError::Locks(folder) => Failure::of_folder(error, folder),
+        StartError::EndsUntold => Failure::from_error(Kind::BadConfig, error)
+            .hint("use Linux 5.4 or later; in a container, use a seccomp profile that allows pidfd_open"),
+        StartError::FewFiles { .. } => Failure::from_error(Kind::BadConfig, error)
+            .hint("raise the hard limit where you start pinfold, for example `ulimit -n 1024`"),
         StartError::Place { .. }
         | StartError::Store(_)
         | StartError::Read(_)
         | StartError::Commit(_)
         | StartError::System(_) => Failure::from_error(Kind::Failed, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_process_1_is_told_to_use_an_init() {
+        assert!(as_init(1).is_some_and(|note| note.contains("docker run --init")));
+        assert_eq!(as_init(2), None);
     }
 }

@@ -5,7 +5,8 @@ mod damage;
 mod find;
 mod foreground;
 mod start;
+mod system;
 
-pub(crate) use client::{Daemon, running};
+pub(crate) use client::{Daemon, NextDaemon, running};
 pub(crate) use find::{FoundDaemon, at, find, mute};
 pub(crate) use foreground::{SHIM, run, shim_program, start_failure};

@@ -1,6 +1,8 @@
 //! Starts the daemon of a home as a process that inherits nothing from us.
 
 use super::find::{FoundDaemon, at, down, find, refuse_squatter};
+use super::system;
+
 use crate::global::Global;
 use crate::output::{Failure, Kind};
 use crate::{home, inside};
@@ -64,11 +66,10 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     let log = open_log(home).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().map_err(|error| {
-        Failure::new(
-            Kind::Failed,
-            format!("the daemon, {}, could not be started: {error}", program.display()),
-        )
-        .hint("it needs /dev/null and /proc; in a chroot they may be missing")
+        let message = format!("the daemon, {}, could not be started: {error}", program.display());
+        let missing = "it needs /dev/null and /proc; in a chroot they may be missing";
+        let refused = (error.kind() == std::io::ErrorKind::PermissionDenied).then(system::refuses_threads);
+        refused.flatten().unwrap_or_else(|| Failure::new(Kind::Failed, message).hint(missing))
     })?;
     let mut said = String::new();
     if let Some(stdout) = child.stdout.take() {

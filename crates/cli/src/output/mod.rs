@@ -7,6 +7,7 @@ mod failure;
 mod full_disk;
 mod moment;
 mod progress;
+mod reader;
 mod table;
 mod wrap;
 
@@ -16,5 +17,6 @@ pub(crate) use edge::{Json, OutputStyle, has_lost, lost, output, print, say, tal
 pub(crate) use failure::{Failure, Kind, report};
 pub(crate) use moment::{ago, moment, short, zoned};
 pub(crate) use progress::ProgressLine;
+pub(crate) use reader::exit_with_the_reader;
 pub(crate) use table::{Paper, Shade, TableCell, columns, cut, cut_front, plain, preview};
 pub(crate) use wrap::wrapped;

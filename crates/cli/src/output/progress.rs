@@ -29,7 +29,7 @@ impl ProgressLine {
         let (over, told) = channel::<()>();
         let begun = Instant::now();
         let mut words = words;
-        let said = std::thread::spawn(move || {
+        let said = std::thread::Builder::new().spawn(move || {
             let mut wait = PATIENCE;
             while told.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = BEAT;
@@ -37,7 +37,8 @@ impl ProgressLine {
             }
             pass(None);
         });
-        ProgressLine { over: Some((over, said)) }
+        // Without a thread there is no line; the command itself reports what is wrong.
+        ProgressLine { over: said.ok().map(|said| (over, said)) }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::global::Global;
 use crate::home;
 use crate::output::Failure;
 use crate::send_away::send_away;
+use pinfold_api::request::Down;
 use pinfold_core::visible::visible;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -109,7 +110,7 @@ pub(super) fn install(
     control(&["--user", "enable", &unit])?;
     let home = home::home(global)?;
     // A daemon started by hand makes room and its agents stay; one of the unit is restarted below.
-    send_away(&home, true)?;
+    send_away(&home, Down { keep: true, replace: true })?;
     control(&["--user", "restart", &unit])?;
     Ok(vec![format!("{} is written; {unit} runs, and starts with the machine", file.display())])
 }

@@ -6,6 +6,7 @@ use crate::output::{Failure, Kind, say, talk};
 use crate::send_away::{DaemonDeparture, send_away};
 use crate::{home, inside};
 use clap::Args;
+use pinfold_api::request;
 use pinfold_lock::LockSeen;
 use serde_json::{Value, json};
 
@@ -21,18 +22,20 @@ impl StandaloneVerb for Down {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let home = home::home(global)?;
         inside::refuse(&home, "down")?;
-        let (was_up, running) = match send_away(&home, self.keep)? {
+        let (was_up, running) = match send_away(&home, request::Down { keep: self.keep, replace: false })? {
             DaemonDeparture::Now(lived) => (Some(lived), Vec::new()),
             DaemonDeparture::Before => (None, running_on(global)?),
         };
-        if global.json {
-            say(&json!({ "was_up": was_up.is_some(), "running": running }));
-        } else if !global.quiet {
+        if !global.json && !global.quiet {
             talk(&was_up.map_or_else(|| "the daemon was down already".to_owned(), |lived| self.told(lived)));
-            if !running.is_empty() {
-                talk(&warning(&running));
-                talk(&"hint: `pinfold up`, then `pinfold down`, stops them");
-            }
+        }
+        let object = json!({ "was_up": was_up.is_some(), "running": running });
+        if !running.is_empty() && !self.keep {
+            let hint = "`pinfold up`, then `pinfold down`, stops them";
+            return Err(Failure::new(Kind::Failed, left_running(&running)).hint(hint).with(object));
+        }
+        if global.json {
+            say(&object);
         }
         Ok(())
     }
@@ -65,7 +68,7 @@ fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
     Ok(locks.iter().filter(of_daemon).filter_map(object).collect())
 }
 
-fn warning(running: &[Value]) -> String {
+fn left_running(running: &[Value]) -> String {
     /// A longer list of names would not be read.
     const SHOWN: usize = 5;
     let named = |one: &Value| match one["pid"].as_u64() {
@@ -78,5 +81,5 @@ fn warning(running: &[Value]) -> String {
     }
     let (count, names) = (running.len(), names.join(", "));
     let subject = if count == 1 { "1 agent runs on".to_owned() } else { format!("{count} agents run on") };
-    format!("warning: {subject} without a daemon: {names}")
+    format!("{subject} without a daemon: {names}")
 }

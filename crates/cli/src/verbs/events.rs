@@ -1,10 +1,10 @@
 //! `events`: prints what happened.
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, NextDaemon};
 use crate::doing::DaemonVerb;
 use crate::global::Global;
 use crate::long_list::{self, LastEntries};
-use crate::output::{Failure, Paper, Shade, has_lost, moment, print, say, talk, zoned};
+use crate::output::{Failure, Paper, Shade, exit_with_the_reader, has_lost, moment, print, say, talk, zoned};
 use crate::since::Since;
 use clap::Args;
 use pinfold_api::endpoint;
@@ -114,16 +114,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
     let mut told = Told::default();
     let mut client = daemon.client()?;
+    exit_with_the_reader(0);
     loop {
         let lines = match client.lines(&endpoint::ListEvents::call(&which)) {
-            Ok(lines) => lines,
-            Err(ClientError::Down { .. } | ClientError::Broken(_)) => {
-                std::thread::sleep(LOOK_AGAIN);
-                continue;
-            }
+            Ok(lines) => Some(lines),
+            Err(ClientError::Down { .. } | ClientError::Broken(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        for line in lines {
+        for line in lines.into_iter().flatten() {
             let line = match line.map_err(ClientError::from) {
                 Ok(line) => line,
                 // The daemon is alive but mute, so no other one will come.
@@ -143,9 +141,14 @@ fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
             }
         }
         std::thread::sleep(LOOK_AGAIN);
-        // Starts a daemon if none runs, unless that was forbidden.
-        if let Ok(next) = daemon.client() {
-            client = next;
+        match daemon.next() {
+            Ok(NextDaemon::Up(next)) => client = next,
+            Ok(NextDaemon::Stopped) => {
+                daemon.tell_stopped();
+                return Ok(());
+            }
+            // None may be started from here, or it cannot start now: another one may come.
+            Err(_) => {}
         }
     }
 }

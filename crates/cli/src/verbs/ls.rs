@@ -40,7 +40,7 @@ pub(crate) struct Ls {
 impl DaemonVerb for Ls {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         if self.watch {
-            return live::watch(daemon, || self.once(daemon));
+            return live::watch(daemon, |daemon| self.once(daemon));
         }
         self.once(daemon)
     }

@@ -1,10 +1,10 @@
 //! `send`: queues a message for a session, and waits for the answer if asked to.
 
-use crate::daemon::{self, Daemon};
+use crate::daemon::{self, Daemon, NextDaemon};
 use crate::doing::DaemonVerb;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Failure, Kind, OutputStyle, output, say, talk};
+use crate::output::{Failure, Kind, OutputStyle, exit_with_the_reader, output, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_api::endpoint::{self, Call, ShowMessage};
 use pinfold_api::object::Message;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The longest allowed message; reading beyond it only serves to report that.
 const LONGEST: u64 = 1 << 20;
+/// How long to wait before looking again for a daemon: nothing announces that the next one listens.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// What to send.
 #[derive(Debug, Clone, Args)]
@@ -102,6 +104,8 @@ fn from_stdin() -> Result<String, Failure> {
 /// Waits until the message is done or has failed, across the end of any daemon.
 fn answered(sent: Message, patience: Duration, daemon: &Daemon) -> Result<(), Failure> {
     let begun = Instant::now();
+    // Success would mean that the message is done.
+    exit_with_the_reader(1);
     loop {
         let left = patience.saturating_sub(begun.elapsed());
         match wait(&sent, left, &daemon.global) {
@@ -118,8 +122,27 @@ fn answered(sent: Message, patience: Duration, daemon: &Daemon) -> Result<(), Fa
             }
             Err(error) => return Err(error.into()),
         }
-        daemon.client()?;
+        match daemon.next()? {
+            NextDaemon::Up(_) => {}
+            NextDaemon::Stopped => await_daemon(&sent, patience.saturating_sub(begun.elapsed()), daemon)?,
+        }
     }
+}
+
+/// Waits for the daemon after one that was stopped, without starting it.
+fn await_daemon(sent: &Message, left: Duration, daemon: &Daemon) -> Result<(), Failure> {
+    if !daemon.global.quiet {
+        talk(&format!("the daemon was stopped; message {} stays queued until `pinfold up`", sent.id));
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < left {
+        if let NextDaemon::Up(_) = daemon.next()? {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_AGAIN.min(left));
+    }
+    let text = format!("no answer to message {} in time: the daemon was stopped", sent.id);
+    Err(Failure::new(Kind::Timeout, text).hint("`pinfold up` starts it").with(json!(sent)))
 }
 
 fn wait(sent: &Message, left: Duration, global: &Global) -> Result<Message, ClientError> {

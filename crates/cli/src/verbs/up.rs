@@ -7,7 +7,7 @@ use crate::output::{Failure, ProgressLine, say, talk};
 use crate::send_away::send_away;
 use crate::{home, inside};
 use clap::Args;
-use pinfold_api::endpoint;
+use pinfold_api::{endpoint, request};
 use serde_json::json;
 
 /// Which `up`.
@@ -32,7 +32,7 @@ impl StandaloneVerb for Up {
             let home = home::home(global)?;
             // Before the old daemon leaves: inside a run, no new one could be started in its place.
             inside::refuse(&home, "up --replace")?;
-            send_away(&home, true)?;
+            send_away(&home, request::Down { keep: true, replace: true })?;
         }
         let progress = progress(global);
         let client = Daemon { global: global.starting() }.client()?;

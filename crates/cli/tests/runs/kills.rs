@@ -207,3 +207,31 @@ fn the_first_listing_after_a_kill_of_daemon_and_shim_tells_of_nobody_dead() {
     }
     world.check_history();
 }
+
+#[test]
+fn a_child_that_hid_from_its_run_and_lost_its_shim_is_ended_before_the_next_run() {
+    let world = World::new();
+    // As root it leaves its control group as well.
+    let hide = "for group in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do echo $$ >$group; done \
+         2>/dev/null; echo $$ >\"$0.new\"; mv \"$0.new\" \"$0\"; exec sleep 100000";
+    std::fs::write(world.path("hide"), hide).unwrap();
+    let script = "if test -e \"$ROOT/hidden\"; then kill -0 $(cat \"$ROOT/hidden\") 2>/dev/null && echo beside; \
+         echo second; exec sleep 100000; fi; \
+         setsid env -i sh -c '. \"$1\"' \"$ROOT/hidden\" \"$ROOT/hide\" </dev/null >/dev/null 2>&1 & \
+         exec sleep 100000";
+    world.ok(&["new", "a", "--env", "ROOT", "--", "sh", "-c", script]);
+    let until = std::time::Instant::now() + processes::PATIENCE;
+    while !world.path("hidden").exists() {
+        assert!(std::time::Instant::now() < until, "it does not hide");
+    }
+    let hidden = std::fs::read_to_string(world.path("hidden")).unwrap().trim().parse().unwrap();
+    assert!(lives(hidden));
+    processes::kill(number(&world.show("a")["shim_pid"]));
+    let logs = world.follow(&["logs", "a", "-f"]);
+    let line = logs.until("the next run", |_| true);
+    let ended = !lives(hidden);
+    if !ended {
+        processes::kill(hidden);
+    }
+    assert_eq!((line.as_str(), ended), ("second", true), "two at once");
+}

@@ -18,6 +18,8 @@ mod demo;
 mod eater;
 mod feed;
 mod files;
+mod filters;
+mod followers;
 mod foreground;
 mod guests;
 mod handshakes;

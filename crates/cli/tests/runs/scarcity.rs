@@ -3,6 +3,7 @@
 use crate::processes::{PATIENCE, lives, open_files};
 use crate::rights::needs;
 use crate::world::{World, finish, held, number};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -192,4 +193,38 @@ fn without_descriptors_starts_are_refused_nothing_leaks_and_later_they_succeed()
     world.check_history();
     world.assert_no_members();
     assert!(number(&world.json(&["status"])["pid"]) == daemon);
+}
+
+#[test]
+fn a_daemon_that_could_open_too_few_files_does_not_start() {
+    let world = World::new();
+    let up = |limit: u32| {
+        let mut up = world.command(&["up"]);
+        let script = format!("ulimit -n {limit}; exec \"$0\" up");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_pinfold")]);
+        for (name, value) in up.env("ROOT", &world.root).get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        finish(&mut shell)
+    };
+    for limit in [32, 63] {
+        let refused = up(limit);
+        assert_eq!(refused.code, 78, "{refused:?}");
+        let reason = format!("the limit of open files is {limit}, and a daemon needs 64");
+        assert!(refused.stderr.contains(&reason) && refused.stderr.contains("ulimit -n"), "{refused:?}");
+    }
+    assert_eq!(up(64).code, 0);
+    // Connections that say nothing make room for those that ask.
+    let socket = world.json(&["status"])["socket"].as_str().unwrap().to_owned();
+    let silent: Vec<_> = (0..100).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    for _ in 0..3 {
+        world.ok(&["ls"]);
+    }
+    let turned_out = world.daemon_log().matches("a connection could not be taken").count();
+    assert!(turned_out <= 5, "each refusal is logged: {turned_out}");
+    drop(silent);
 }

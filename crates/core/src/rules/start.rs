@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// The file does not exist.
 pub const ENOENT: i32 = 2;
+/// The file is not a program that the kernel can execute.
+pub const ENOEXEC: i32 = 8;
 /// The file's mode does not permit it.
 pub const EACCES: i32 = 13;
 /// A symbolic link where none is allowed.
@@ -15,7 +17,7 @@ pub const ELOOP: i32 = 40;
 
 /// Errors that waiting does not mend, by Linux's numbers: EPERM ENOENT E2BIG ENOEXEC EACCES ENOTDIR EISDIR
 /// EINVAL ENAMETOOLONG ELOOP ELIBBAD. All others may pass, above all shortages: EAGAIN ENOMEM ENFILE EMFILE ENOSPC.
-const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, 8, EACCES, 20, 21, 22, 36, ELOOP, 80];
+const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, ENOEXEC, EACCES, 20, 21, 22, 36, ELOOP, 80];
 
 /// What a refused start means for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::usage::Money;
 use pinfold_core::{Mode, Policy, Spec};
-use pinfold_kernel::program::{self, is_executable};
+use pinfold_kernel::program::{self, BEGINNING, elf_machine, is_executable};
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
@@ -380,18 +380,37 @@ impl Definition {
 
     /// The interpreter that the first line of a program names, if it is a script.
     pub(crate) fn interpreter_of(&self, program: &str) -> Option<String> {
+        let beginning = self.beginning_of(program)?;
+        let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+        let line = String::from_utf8_lossy(line);
+        // Only these two separate words for the kernel: a carriage return is part of the name.
+        line.split([' ', '\t']).find(|word| !word.is_empty()).map(str::to_owned)
+    }
+
+    /// Why the kernel cannot execute a file that is not a script for a shell.
+    pub(crate) fn cannot_be_executed(&self, program: &str) -> String {
+        let machine = self.beginning_of(program).and_then(|beginning| elf_machine(&beginning));
+        match machine {
+            Some(machine) if std::env::consts::ARCH.starts_with(&machine) => {
+                format!("`{program}` is damaged, or built for another kernel")
+            }
+            Some(machine) => {
+                let own = std::env::consts::ARCH;
+                format!("`{program}` is built for another machine: {machine}, and this is {own}")
+            }
+            None => format!("`{program}` is neither a program for this machine nor a script"),
+        }
+    }
+
+    /// The first bytes of a program.
+    fn beginning_of(&self, program: &str) -> Option<Vec<u8>> {
         use std::io::Read;
         let file = places(program, self.path(), &self.dir).find(|file| is_executable(file))?;
-        let mut line = Vec::new();
-        std::fs::File::open(file).ok()?.take(LONGEST_FIRST_LINE).read_to_end(&mut line).ok()?;
-        let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        let line = String::from_utf8_lossy(line);
-        line.split_ascii_whitespace().next().map(str::to_owned)
+        let mut beginning = Vec::new();
+        std::fs::File::open(file).ok()?.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+        Some(beginning)
     }
 }
-
-/// As much as the kernel reads.
-const LONGEST_FIRST_LINE: u64 = 256;
 
 /// The canonical path of a folder.
 fn real(folder: &Path) -> PathBuf {

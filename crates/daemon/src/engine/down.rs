@@ -24,6 +24,7 @@ const ENDINGS: u32 = 2;
 impl Engine {
     pub(super) fn go_down(&mut self, agents: AgentsOnDown, by: Option<Arc<By>>, reply: Option<Goodbye>) {
         self.closed_by = by.or(self.closed_by.take());
+        self.handed_over = agents == AgentsOnDown::HandedOver;
         crash::point("down.before");
         let replies = match std::mem::replace(&mut self.closing, Closing::No) {
             Closing::No => Vec::new(),
@@ -31,7 +32,7 @@ impl Engine {
         };
         let replies: Vec<_> = replies.into_iter().chain(reply).collect();
         self.closing = match agents {
-            AgentsOnDown::Kept => Closing::Over(replies),
+            AgentsOnDown::Kept | AgentsOnDown::HandedOver => Closing::Over(replies),
             AgentsOnDown::Stopped => Closing::Waiting(replies),
         };
         if agents == AgentsOnDown::Stopped {

@@ -194,6 +194,8 @@ pub(crate) enum AgentsOnDown {
     Stopped,
     /// They keep running under their shims.
     Kept,
+    /// They keep running, and another daemon takes over.
+    HandedOver,
 }
 
 /// A changed definition.

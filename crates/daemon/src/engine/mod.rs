@@ -60,6 +60,7 @@ pub(crate) use health::StoreHealth;
 pub(crate) use parts::{EngineFault, ForegroundParts, Parts, ResourceLimits};
 pub(crate) use purge::{CallerSocket, PurgeCandidate, PurgeModes};
 pub(crate) use reply::ReplyHandle;
+pub(crate) use run::DaemonEnd;
 pub(crate) use session_view::{Hindrances, SessionSnapshot, SessionView};
 pub(crate) use view::{EngineView, FeedChange, SessionChange, SessionRef};
 pub(crate) use why_not::{GoesOn, WhyNot};
@@ -147,6 +148,8 @@ pub(crate) struct Engine {
     /// Archived sessions that are removed as soon as their shims have left.
     removing: Vec<(SessionId, Option<Arc<By>>, command::Removal)>,
     closing: Closing,
+    /// Whether another daemon follows this one at its end.
+    handed_over: bool,
     /// The caller that asked the daemon to go down.
     closed_by: Option<Arc<By>>,
     pub(crate) metrics: Arc<Metrics>,

@@ -89,6 +89,7 @@ impl Engine {
             audit_awaited: Weak::new(),
             removing: Vec::new(),
             closing: Closing::No,
+            handed_over: false,
             closed_by: None,
             metrics: Arc::default(),
             early: BTreeMap::new(),

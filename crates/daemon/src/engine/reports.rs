@@ -215,6 +215,8 @@ impl Engine {
     }
 
     pub(super) fn shim_gone(&mut self, id: SessionId, run: RunNumber, proved: bool) {
+        // What hid from its run is not part of the proof.
+        self.ports.shims.end_orphans();
         let looked_at = self.sessions.get(&id).is_none_or(|tracked| tracked.shim.is_some());
         match proved {
             _ if looked_at => {}

@@ -12,14 +12,24 @@ use tokio::sync::mpsc;
 /// How long after the last shim connected the memory of a burst goes back to the kernel.
 const CALM: Duration = Duration::from_secs(3);
 
+/// How a daemon went down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DaemonEnd {
+    /// None runs until a user or a command starts the next one.
+    Stopped,
+    /// Another one starts right after it.
+    HandedOver,
+}
+
 impl Engine {
     /// Runs until the daemon goes down; the store stays open for remaining readers.
     pub(crate) async fn run(
         mut self,
         mut inputs: mpsc::UnboundedReceiver<LoopInput>,
-    ) -> (Result<(), EngineFault>, Store) {
+    ) -> (Result<DaemonEnd, EngineFault>, Store) {
         let ended = self.take_all(&mut inputs).await;
-        (ended, self.store)
+        let end = if self.handed_over { DaemonEnd::HandedOver } else { DaemonEnd::Stopped };
+        (ended.map(|()| end), self.store)
     }
 
     async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<LoopInput>) -> Result<(), EngineFault> {

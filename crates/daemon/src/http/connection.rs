@@ -9,8 +9,12 @@ use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+
+/// How often to look whether a peer has hung up when no descriptor is left by which the kernel could tell.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A connection. Answers that hyper gives by itself have no body: they get the error object here.
 pub(super) struct HttpWire {
@@ -127,8 +131,15 @@ pub(super) async fn hung_up(stream: &UnixStream) {
     if stream.ready(Interest::PRIORITY).await.is_err() || is_hung_up(stream) {
         return;
     }
-    let Ok(copy) = stream.as_fd().try_clone_to_owned() else { return };
-    let Ok(watched) = crate::ports::async_fd::watch_for(copy, Interest::WRITABLE) else { return };
+    let copy = stream.as_fd().try_clone_to_owned();
+    let watched = copy.and_then(|copy| crate::ports::async_fd::watch_for(copy, Interest::WRITABLE));
+    let Ok(watched) = watched else {
+        // Out of descriptors. The peer still gets its answer.
+        while !is_hung_up(stream) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        return;
+    };
     while let Ok(mut event) = watched.ready(Interest::WRITABLE).await {
         if event.ready().is_write_closed() || is_hung_up(stream) {
             return;
@@ -147,7 +158,6 @@ fn is_hung_up(stream: &UnixStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn only_a_refusal_without_a_body_is_given_one() {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc, watch};
 use tower_service::Service;
@@ -35,6 +35,8 @@ const BUFFER: usize = 64 << 10;
 const MOST_CONNECTIONS: usize = 4096;
 /// When no descriptor is left, some come back soon.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
+/// A shortage may last for hours.
+const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 /// The process at the other end, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,9 +79,13 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
                 });
             }
             Err(error) => {
-                warn!("a connection could not be taken: {error}");
-                connections.make_room();
-                tokio::time::sleep(TRY_AGAIN).await;
+                connections.note_refusal(&error);
+                if connections.make_room() {
+                    // Its descriptor is free as soon as it has ended.
+                    _ = tokio::time::timeout(TRY_AGAIN, connections.left.notified()).await;
+                } else {
+                    tokio::time::sleep(TRY_AGAIN).await;
+                }
             }
         }
     }
@@ -147,12 +153,16 @@ async fn answer(request: Request, mut door: Door) -> Result<Response, Infallible
 struct Connections {
     most: usize,
     state: Arc<Mutex<Open>>,
+    /// Told when one has ended.
+    left: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Open {
     count: usize,
     next: u64,
+    /// When it was last logged that one could not be accepted.
+    refused: Option<Instant>,
     /// Those that have not sent a request yet, the oldest first.
     silent: BTreeMap<u64, Arc<Notify>>,
 }
@@ -162,11 +172,12 @@ struct Place {
     number: u64,
     evicted: Arc<Notify>,
     state: Arc<Mutex<Open>>,
+    left: Arc<Notify>,
 }
 
 impl Connections {
     fn new(most: usize) -> Connections {
-        Connections { most, state: Arc::default() }
+        Connections { most, state: Arc::default(), left: Arc::default() }
     }
 
     /// Admits one more; if there are too many, the one silent for longest is closed.
@@ -179,7 +190,16 @@ impl Connections {
         state.next += 1;
         let (number, evicted) = (state.next, Arc::new(Notify::new()));
         state.silent.insert(number, Arc::clone(&evicted));
-        Some(Place { number, evicted, state: Arc::clone(&self.state) })
+        Some(Place { number, evicted, state: Arc::clone(&self.state), left: Arc::clone(&self.left) })
+    }
+
+    /// Logs why a connection was not accepted, once for all that follow soon.
+    fn note_refusal(&self, error: &std::io::Error) {
+        let refused = &mut self.state().refused;
+        if refused.is_none_or(|last| last.elapsed() > LOG_AGAIN) {
+            *refused = Some(Instant::now());
+            warn!("a connection could not be taken: {error}");
+        }
     }
 
     fn make_room(&self) -> bool {
@@ -203,6 +223,7 @@ impl Drop for Place {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count -= 1;
         state.silent.remove(&self.number);
+        self.left.notify_one();
     }
 }
 

@@ -45,7 +45,11 @@ pub(crate) async fn down(
     context: HttpContext,
     JsonBody(down): JsonBody<request::Down>,
 ) -> Answered<WentDown> {
-    let agents = if down.keep { AgentsOnDown::Kept } else { AgentsOnDown::Stopped };
+    let agents = match (down.replace, down.keep) {
+        (true, _) => AgentsOnDown::HandedOver,
+        (false, true) => AgentsOnDown::Kept,
+        (false, false) => AgentsOnDown::Stopped,
+    };
     let (sender, receiver) = oneshot::channel();
     context.handle.tell(LoopInput::Down { agents, by: context.handle.by(), reply: Some(sender) });
     let left = context.handle.answer(receiver).await?;

@@ -87,7 +87,7 @@ impl Doorway {
         DaemonPlace::read(&self.home.state).is_some_and(|place| place.socket == self.home.socket())
     }
 
-    /// Keeps it open until the loop has ended, and then removes it.
+    /// Keeps it open until the loop has ended, and then removes it. What the home says of it stays.
     pub(crate) async fn keep(
         mut self,
         only: Arc<Only>,
@@ -140,7 +140,6 @@ impl Doorway {
             _ = std::fs::remove_file(&socket);
         }
         crate::life::socket_link::remove(&self.alias, &socket);
-        DaemonPlace::remove(&self.home.state);
     }
 }
 
@@ -194,4 +193,32 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let (short, _folder) = pinfold_kernel::socket::reachable(path)?;
     UnixListener::bind(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_stopped_from_the_end_of_its_daemon_to_the_next_one() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path();
+        let place = DaemonPlace { pid: 4711, socket: "/run/p.sock".into() };
+        assert!(!DaemonPlace::is_stopped(home), "no daemon ever ran");
+        for _ in 0..2 {
+            place.write(home).unwrap();
+            assert!(!DaemonPlace::is_stopped(home), "a daemon that is killed leaves its file");
+            DaemonPlace::stop(home);
+            assert!(DaemonPlace::is_stopped(home));
+            DaemonPlace::stop(home);
+            assert!(DaemonPlace::is_stopped(home), "stopped twice");
+        }
+        place.write(home).unwrap();
+        std::fs::write(home.join("daemon.stopped"), "").unwrap();
+        assert!(!DaemonPlace::is_stopped(home), "the mark of an earlier daemon does not count");
+        DaemonPlace::remove(home);
+        place.write(home).unwrap();
+        DaemonPlace::remove(home);
+        assert!(!DaemonPlace::is_stopped(home), "another daemon is to follow");
+    }
 }

@@ -11,13 +11,14 @@ use crate::define::account;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::engine::input::{AgentsOnDown, Handle, LoopInput};
-use crate::engine::{Engine, EngineFault, Parts, ResourceLimits};
+use crate::engine::{DaemonEnd, Engine, EngineFault, Parts, ResourceLimits};
 use crate::http::{Configured, Holds, HttpContext, router};
 use crate::indexing::{Indexer, Indexing};
 use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
 use doorway::Doorway;
 use only::Only;
+use pinfold_api::DaemonPlace;
 use pinfold_core::EventKind;
 use pinfold_core::event::Machine;
 use pinfold_kernel::private::{self, Wider};
@@ -37,6 +38,10 @@ use tracing::info;
 
 /// How long answers under way get when the daemon ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// With fewer descriptors than this, a daemon with a few sessions could not even be asked to stop them: it keeps 25
+/// of its own, 16 for connections and 12 that are free.
+const LEAST_FILES: u64 = 64;
 
 /// The options of a daemon.
 #[derive(Debug, Clone)]
@@ -91,6 +96,19 @@ pub enum StartError {
     /// The configuration cannot be used.
     #[error("the configuration cannot be used")]
     Config(#[from] crate::define::config::LoadError),
+    /// No way to be told of the end of an agent.
+    #[error(
+        "this system offers none of pidfd_open, clone3 and clone with a pidfd, so no agent's end would be noticed"
+    )]
+    EndsUntold,
+    /// It could not open enough files.
+    #[error("the limit of open files is {limit}, and a daemon needs {least}")]
+    FewFiles {
+        /// The limit, as far as it can be raised.
+        limit: u64,
+        /// The smallest limit that is enough.
+        least: u64,
+    },
     /// The system failed.
     #[error("the daemon cannot run")]
     System(#[from] io::Error),
@@ -110,6 +128,9 @@ impl From<EngineFault> for StartError {
 /// # Errors
 /// Another daemon has the home, or something that it needs cannot be used.
 pub fn run(options: DaemonOptions, up: impl FnOnce()) -> Result<(), StartError> {
+    if !pinfold_shim::ends_are_told() {
+        return Err(StartError::EndsUntold);
+    }
     let state = options.home.state.clone();
     // It may be a link of its user.
     private::way(&state)
@@ -118,27 +139,46 @@ pub fn run(options: DaemonOptions, up: impl FnOnce()) -> Result<(), StartError> 
     let only = Arc::new(Only::take(&options.home)?);
     crate::log::begin(options.log.clone());
     crash::point("daemon.alone");
-    let limits = ResourceLimits { open_files: raise_open_files(), core: leave_no_core() };
+    let limits = ResourceLimits { open_files: raise_open_files()?, core: leave_no_core() };
+    log_inherited(&limits);
     pinfold_kernel::allocator::keep_little();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     let mut store = None;
+    let home = options.home.state.clone();
     let ended = runtime.block_on(live(options, Arc::clone(&only), limits, up, &mut store));
+    // Before the locks are free: whoever finds them free reads here what became of the daemon.
+    match ended {
+        Ok(DaemonEnd::Stopped) => DaemonPlace::stop(&home),
+        Ok(DaemonEnd::HandedOver) | Err(_) => DaemonPlace::remove(&home),
+    }
     // Clients that still follow something read the database: it is closed when they are gone, and then it is
     // one file.
     runtime.shutdown_timeout(LAST_ANSWERS);
     drop(store);
     drop(only);
-    ended
+    ended.map(|_| ())
+}
+
+/// Agents inherit what is logged here from whoever started the daemon.
+fn log_inherited(limits: &ResourceLimits) {
+    let (soft, hard) = limits.open_files.unwrap_or((u64::MAX, u64::MAX));
+    let nice = rustix::process::getpriority_process(None).unwrap_or(0);
+    info!(
+        "agents may open {soft} files (at most {hard}) and have the nice value {nice}, as in the shell that started the daemon"
+    );
 }
 
 /// A thousand sessions need more descriptors than a login has; agents get what the login had.
-fn raise_open_files() -> Option<(u64, u64)> {
+fn raise_open_files() -> Result<Option<(u64, u64)>, StartError> {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: before.maximum, maximum: before.maximum };
     _ = setrlimit(Resource::Nofile, raised);
-    before.current.zip(before.maximum)
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < LEAST_FILES => Err(StartError::FewFiles { limit, least: LEAST_FILES }),
+        Some(_) | None => Ok(before.current.zip(before.maximum)),
+    }
 }
 
 /// The memory of a daemon and its shims contains messages and values of `--env`: none of it is written to a
@@ -156,7 +196,7 @@ async fn live(
     limits: ResourceLimits,
     up: impl FnOnce(),
     left: &mut Option<Store>,
-) -> Result<(), StartError> {
+) -> Result<DaemonEnd, StartError> {
     // Stamped first: what changes while it is read counts as changed.
     let configured = Configured::now(options.home.config.clone());
     let config = crate::define::config::load(&options.home.config)?;

@@ -5,6 +5,7 @@ use crate::protocol::NURSERY;
 use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -56,6 +57,17 @@ impl Nursery {
         // A shim that is given nothing to keep leaves.
         hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
         Ok((asked, ShimConnection::new(ours)))
+    }
+
+    /// Ends what killed shims of this nursery's process have left behind, before it forks the next one: a process
+    /// whose shim has gone becomes a child of the nursery, even if it left its session, its environment and its
+    /// control group. Does not wait for the nursery.
+    pub fn end_orphans(&self) {
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*process {
+            // If it has gone, it has no children; if its socket is full, it has been told already.
+            let _ = rustix::net::send(&known.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
     }
 
     /// Makes the next shim come from a new process, because the one that was asked does not answer. The old

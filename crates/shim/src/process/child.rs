@@ -6,6 +6,7 @@ use crate::protocol::command::Command;
 use crate::protocol::exited::StartFailure;
 use crate::protocol::frame::Decoder;
 use crate::protocol::start::{Directory, Start};
+use pinfold_kernel::program;
 use pinfold_lock::Guard;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -181,7 +182,7 @@ fn execute(arguments: &[OsString], environment: &[OsString]) -> (Stage, Errno) {
         let errno = raw::execute(&place, &words, &variables);
         let found = rustix::fs::access(place.as_c_str(), rustix::fs::Access::EXISTS).is_ok();
         match errno {
-            Errno::NOEXEC => return execute_by_shell(&place, &words, &variables),
+            Errno::NOEXEC if is_for_a_shell(&place) => return execute_by_shell(&place, &words, &variables),
             // Another folder of the path may have it.
             Errno::NOENT | Errno::NOTDIR if !found => {}
             Errno::ACCESS | Errno::NOENT | Errno::NOTDIR => worst = (Stage::ExecuteFound, errno),
@@ -189,6 +190,16 @@ fn execute(arguments: &[OsString], environment: &[OsString]) -> (Stage, Errno) {
         }
     }
     worst
+}
+
+/// Whether a file that the kernel cannot execute is a script. A shell would take anything else, such as a program
+/// for another machine, for commands.
+fn is_for_a_shell(place: &CString) -> bool {
+    use std::io::Read;
+    let mut beginning = Vec::new();
+    let file = std::fs::File::open(OsStr::from_bytes(place.as_bytes()));
+    let read = file.and_then(|file| file.take(program::BEGINNING).read_to_end(&mut beginning));
+    read.is_ok() && program::is_for_a_shell(&beginning)
 }
 
 /// Runs a script without an interpreter line by the shell, as is usual.

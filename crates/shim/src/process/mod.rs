@@ -37,6 +37,7 @@ mod turns;
 mod usher;
 mod viewer;
 
+pub(crate) use raw::ends_are_told;
 pub(crate) use survivors::survivor;
 
 use std::process::ExitCode;

@@ -48,27 +48,71 @@ pub(super) fn fork(group: Option<BorrowedFd<'_>>, life: &mut dyn FnMut() -> i32)
     }
 }
 
-/// Like [`fork`], for kernels or sandboxes that do not allow clone3.
+/// Like [`fork`], for kernels or sandboxes that do not allow clone3. The pidfd comes with the child or, where the
+/// older call does not know it, from pidfd_open.
 pub(super) fn plain_fork(life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno> {
-    // SAFETY: as in `fork`.
-    match unsafe { libc::fork() } {
+    let mut pidfd: RawFd = -1;
+    let pid = match clone(&mut pidfd) {
+        // SAFETY: as in `fork`.
+        -1 => unsafe { libc::fork() },
+        pid => pid,
+    };
+    match pid {
         -1 => Err(last_errno()),
         0 => exit(life()),
         pid => {
             let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
-            let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
-            Ok(Forked { pid, pidfd })
+            if pidfd >= 0 {
+                // SAFETY: the kernel made this descriptor for us, and nobody else knows of it.
+                return Ok(Forked { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } });
+            }
+            let opened = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
+            opened.map(|pidfd| Forked { pid, pidfd }).inspect_err(|_| {
+                // It waits at its gate, and has not become anything yet. Until it is reaped, the pid is its own.
+                _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+            })
         }
     }
 }
 
-/// Forks a child that is not waited for. It runs `life` and exits; true is success.
-pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<(), Errno> {
+/// Forks by the older clone, which returns a pidfd since Linux 5.2; earlier kernels leave it alone.
+fn clone(pidfd: &mut RawFd) -> i32 {
+    let flags = libc::CLONE_PIDFD | libc::SIGCHLD;
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: as in `fork`: without CLONE_VM and without a stack of its own the child has a copy of everything. The
+    // kernel writes one number to `pidfd`, which outlives the call.
+    #[cfg(not(target_arch = "s390x"))]
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone, flags, nothing, std::ptr::from_mut(pidfd), nothing, nothing)
+    };
+    // SAFETY: the same, with the first two arguments in the other order.
+    #[cfg(target_arch = "s390x")]
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone, nothing, flags, std::ptr::from_mut(pidfd), nothing, nothing)
+    };
+    i32::try_from(pid).unwrap_or(-1)
+}
+
+/// Whether this system offers a way to be told of a child's end: one of pidfd_open, clone3 and clone with a pidfd.
+/// Only where the first is missing does this fork a child. For processes with one thread.
+pub(crate) fn ends_are_told() -> bool {
+    let own = rustix::process::getpid();
+    if rustix::process::pidfd_open(own, rustix::process::PidfdFlags::empty()).is_ok() {
+        return true;
+    }
+    let forked = fork(None, &mut || 0).or_else(|_| plain_fork(&mut || 0));
+    let pid = forked.map(|forked| forked.pid);
+    pid.is_ok_and(|pid| rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).is_ok())
+}
+
+/// Forks a child that is not waited for; returns its pid. It runs `life` and exits; true is success.
+pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<u32, Errno> {
     // SAFETY: as in `fork`.
     match unsafe { libc::fork() } {
         -1 => Err(last_errno()),
         0 => exit(i32::from(!life())),
-        _ => Ok(()),
+        pid => Ok(pid.unsigned_abs()),
     }
 }
 

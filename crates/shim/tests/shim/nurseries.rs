@@ -104,3 +104,34 @@ fn a_shim_that_cannot_be_had_is_said_to_be_missing() {
     });
     assert!(!matches!(greeted, Ok(Ok(Some(_)))), "{greeted:?}");
 }
+
+#[test]
+fn what_a_killed_shim_leaves_behind_is_ended_wherever_it_hides_and_other_runs_are_not() {
+    let world = World::new();
+    let nursery = nursery();
+    let (mut first, one) = shim(&world, &nursery, "api");
+    let (mut second, two) = shim(&world, &nursery, "web");
+    let file = world.path("hidden");
+    let hidden = file.display();
+    let hide = format!(
+        "setsid env -i sh -c 'echo $$ >{hidden}.new; mv {hidden}.new {hidden}; sleep 100000; sleep 100000' \
+         </dev/null >/dev/null 2>&1 & exec sleep 100000"
+    );
+    first.send(&Command::Start(Box::new(command(1, &["sh", "-c", &hide])))).unwrap();
+    second.send(&Command::Start(Box::new(command(1, &["sh", "-c", "sleep 100000; exit 3"])))).unwrap();
+    let until = Instant::now() + PATIENCE;
+    while !file.exists() {
+        assert!(Instant::now() < until);
+    }
+    let hidden: u32 = read(&file).trim().parse().unwrap();
+    kill(one);
+    wait_for_end(one);
+    assert!(lives(hidden), "nothing has ended it yet");
+    nursery.end_orphans();
+    wait_for_end(hidden);
+    let (_third, three) = shim(&world, &nursery, "next");
+    nursery.end_orphans();
+    // It answers after it has looked.
+    let (_fourth, four) = shim(&world, &nursery, "last");
+    assert!([two, three, four].into_iter().all(lives), "shims are no orphans");
+}

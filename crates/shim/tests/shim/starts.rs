@@ -26,6 +26,17 @@ fn a_program_that_cannot_be_executed_is_never_said_to_run() {
     let orphan = world.path("orphan");
     std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&orphan, PermissionsExt::from_mode(0o755)).unwrap();
+    let program = |name: &str, bytes: &[u8]| {
+        let file = world.path(name);
+        std::fs::write(&file, bytes).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+        file.into_os_string().into_string().unwrap()
+    };
+    let mut own = std::fs::read("/proc/self/exe").unwrap();
+    // No machine has this number.
+    own[18..20].copy_from_slice(&[0xfe, 0xfe]);
+    let foreign = program("foreign", &own);
+    let bytes = program("bytes", b"MZ\x90\0\x03\0\0\0exit 5\n");
     let rows = [
         ("/no/such/program", StartFailure::ProgramMissing),
         ("no-such-program", StartFailure::ProgramMissing),
@@ -33,6 +44,8 @@ fn a_program_that_cannot_be_executed_is_never_said_to_run() {
         ("/tmp", StartFailure::NotExecutable { errno: 13 }),
         (plain.to_str().unwrap(), StartFailure::NotExecutable { errno: 13 }),
         (orphan.to_str().unwrap(), StartFailure::NotExecutable { errno: 2 }),
+        (&foreign, StartFailure::NotExecutable { errno: 8 }),
+        (&bytes, StartFailure::NotExecutable { errno: 8 }),
     ];
     for (number, (program, why)) in rows.into_iter().enumerate() {
         let run = number as u64 + 1;

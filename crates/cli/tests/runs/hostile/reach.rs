@@ -481,15 +481,18 @@ fn down_without_a_daemon_says_which_agents_run_on() {
     world.wait("over", "stopped");
     let (a, b) = (world.pid("a"), world.pid("b"));
     world.kill_daemon();
-    let told = world.ok(&["down"]);
+    assert_eq!(world.run(&["down", "--keep"]).code, 0, "to leave them running is what was asked for");
+    let told = world.run(&["down"]);
+    assert_eq!(told.code, 1, "{told:?}");
     assert!(told.stderr.contains("2 agents run on without a daemon"), "{told:?}");
     assert!(
         told.stderr.contains(&format!("a (pid {a})")) && told.stderr.contains("`pinfold up`"),
         "{told:?}"
     );
-    let told = world.json(&["down"]);
+    let told = world.run(&["--json", "down"]).json();
     let expected = serde_json::json!([{ "name": "a", "pid": a }, { "name": "b", "pid": b }]);
     assert_eq!((&told["was_up"], &told["running"]), (&false.into(), &expected));
+    assert_eq!(told["error"]["kind"], "failed");
     assert!(lives(a) && lives(b));
     world.ok(&["up"]);
     world.ok(&["down"]);

@@ -151,6 +151,46 @@ fn a_directory_that_may_not_be_entered_is_refused_by_new_and_failed_later() {
 }
 
 #[test]
+fn what_the_kernel_cannot_execute_is_named_and_no_shell_runs_it() {
+    let world = World::new();
+    let file = |name: &str, bytes: &[u8]| {
+        let file = world.path(name);
+        std::fs::write(&file, bytes).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+        file.into_os_string().into_string().unwrap()
+    };
+    let mut own = std::fs::read("/proc/self/exe").unwrap();
+    // No machine has this number.
+    own[18..20].copy_from_slice(&[0xfe, 0xfe]);
+    let rows = [
+        ("foreign", file("foreign", &own), 8, "is built for another machine: machine 65278"),
+        (
+            "bytes",
+            file("bytes", b"MZ\x90\0\x03\0\0\0"),
+            8,
+            "is neither a program for this machine nor a script",
+        ),
+        (
+            "crlf",
+            file("crlf", b"#!/bin/sh\r\necho hello\r\n"),
+            2,
+            "interpreter `/bin/sh\\r` not found: the lines end with CRLF instead of LF",
+        ),
+    ];
+    for (name, program, errno, reason) in rows {
+        world.ok(&["new", name, "--", &program]);
+        world.wait(name, "failed");
+        let why = world.ok(&["why", name]).stdout;
+        assert!(why.contains(&format!("`{program}`")) && why.contains(reason), "{why}");
+        let refused = world.events_of(name, "start_failed");
+        assert_eq!((refused.len(), &refused[0]["errno"]), (1, &serde_json::json!(errno)), "{refused:?}");
+        assert!(world.events_of(name, "run_exited").is_empty());
+        assert_eq!(world.show(name)["crashes"], 0);
+        assert_eq!(world.ok(&["logs", name]).stdout, "");
+    }
+}
+
+#[test]
 fn a_script_whose_interpreter_is_missing_says_which() {
     let world = World::new();
     let script = world.script("run", "#!/no/such -x\n");

@@ -84,3 +84,35 @@ fn a_change_leaves_what_it_does_not_name() {
     assert_eq!((definition.memory, definition.command.len()), (Some(1 << 30), 2));
     assert_eq!(definition.spec(&Settings::default()).policy.idle_after, Duration::from_secs(10));
 }
+
+#[test]
+fn what_the_kernel_cannot_execute_is_described_by_its_first_bytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut definition = Definition::new(&request(&["true"]), None).unwrap();
+    definition.dir = temp.path().into();
+    let file = |bytes: &[u8]| {
+        let file = temp.path().join("file");
+        std::fs::write(&file, bytes).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let own = std::env::consts::ARCH;
+    let mut elf = std::fs::read("/proc/self/exe").unwrap();
+    let whole = definition.cannot_be_executed(&file(&elf));
+    assert!(whole.ends_with("is damaged, or built for another kernel"), "{whole}");
+    elf[18..20].copy_from_slice(&[0xfe, 0xfe]);
+    let foreign = definition.cannot_be_executed(&file(&elf));
+    let expected = format!("is built for another machine: machine 65278, and this is {own}");
+    assert!(foreign.ends_with(&expected), "{foreign}");
+    let bytes = definition.cannot_be_executed(&file(b"MZ\x90\0"));
+    assert!(bytes.ends_with("is neither a program for this machine nor a script"), "{bytes}");
+    for (line, interpreter) in [
+        (&b"#! /bin/sh -e\n"[..], Some("/bin/sh")),
+        (b"#!/bin/sh\r\n", Some("/bin/sh\r")),
+        (b"#!\t/bin/sh\r", Some("/bin/sh\r")),
+        (b"#! \n", None),
+        (b"echo\n", None),
+    ] {
+        assert_eq!(definition.interpreter_of(&file(line)).as_deref(), interpreter);
+    }
+}

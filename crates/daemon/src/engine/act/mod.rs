@@ -22,7 +22,7 @@ use crate::ports::shims::order::Order;
 use pinfold_core::event::StartFailure;
 use pinfold_core::guest::Attaching;
 use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
-use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
+use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT, ENOEXEC};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::tape::Position;
@@ -352,6 +352,10 @@ impl Engine {
                 // The kernel has just read the same bytes.
                 let interpreter = tracked.definition.interpreter_of(&program);
                 CannotStart::InterpreterMissing { program, interpreter }
+            }
+            Said::NotExecutable { errno: ENOEXEC } => {
+                let text = tracked.definition.cannot_be_executed(&program);
+                CannotStart::Refused(StartRefused { errno: Some(ENOEXEC), text })
             }
             Said::NotExecutable { .. } => CannotStart::NotExecutable { program },
             Said::DirectoryMissing => CannotStart::DirectoryMissing { directory },

@@ -57,6 +57,9 @@ pub(crate) trait Shims {
     /// Looks for survivors below a shim that does not name them itself.
     fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>);
 
+    /// Ends what a lost shim left behind, before the next shim is started. Does not block.
+    fn end_orphans(&self) {}
+
     /// Looks for the first existing socket of a session's shim.
     fn find_socket(&self, id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>);
 

@@ -88,6 +88,12 @@ impl Shims for ShimProcesses {
         });
     }
 
+    fn end_orphans(&self) {
+        if let Some(nursery) = &self.nursery {
+            nursery.end_orphans();
+        }
+    }
+
     fn find_socket(&self, _id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>) {
         tokio::task::spawn_blocking(move || {
             then(sockets.into_iter().find(|socket| std::fs::symlink_metadata(socket).is_ok()));
