@@ -2,12 +2,12 @@
 
 use crate::intent::{CannotSay, Intent, LONGEST_WORD};
 use crate::ledger::RunLedger;
-use crate::note;
+use crate::note::{self, LogNote};
 use crate::observation::Observation;
 use crate::setup::Setup;
 use crate::state::TranslatorState;
 use crate::translate::{RunView, Spoken, TranslatorInput};
-use crate::word::Want;
+use crate::word::{AgentWord, Want};
 use pinfold_core::Wall;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,10 @@ impl Mind {
         // The state is restored, so nothing half done by a failed translator remains.
         let words = catch_unwind(AssertUnwindSafe(|| translator.hear(heard, &see)));
         match words {
-            Ok(words) => self.ledger.hear(words, told),
+            Ok(words) => {
+                let words = words.into_iter().map(|word| checked(word, &self.setup)).collect();
+                self.ledger.hear(words, told);
+            }
             Err(panic) => {
                 self.state = before;
                 self.ledger.panicked(text_of(&*panic), told);
@@ -80,6 +83,14 @@ impl Mind {
             | Intent::Interrupt
             | Intent::Close => Ok(()),
         }
+    }
+}
+
+/// An id that its vendor does not make is noted instead of learned: it would become an argument.
+fn checked(word: AgentWord, setup: &Setup) -> AgentWord {
+    match word {
+        AgentWord::Session(id) if !setup.vendor_id.accepts(&id) => AgentWord::Note(LogNote::OddSession),
+        word => word,
     }
 }
 

@@ -43,6 +43,9 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::LongTag { bytes, most } => {
                 usage(format!("a tag has {bytes} bytes, and no more than {most} are taken"))
             }
+            BadDefinition::OddTag { tag } => {
+                usage(format!("tag `{}` contains a control character", tag.escape_debug()))
+            }
             BadDefinition::LargeEnvironment { bytes, most } => {
                 usage(format!("the environment has {bytes} bytes, and a session has no more than {most}"))
                     .hint("put large values into a file, and pass its path")
@@ -54,8 +57,10 @@ impl From<BadDefinition> for ErrorBody {
                 usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"))
                     .hint("another name can be given")
             }
-            BadDefinition::NotAVendorSession { id } => {
-                usage(format!("`{id}` is not the id of a vendor's session"))
+            BadDefinition::NotAVendorSession { id, form } => {
+                let id = id.escape_debug();
+                usage(format!("`{id}` is not the ID of a vendor session of this agent"))
+                    .hint(format!("such an ID is {}", form.described()))
             }
         }
     }
