@@ -52,7 +52,7 @@ fn a_message_that_begins_with_a_dash_stays_in_its_word_and_a_message_of_a_run_is
     let own =
         own.as_array().unwrap().iter().find(|message| message["text"] == "--approval-mode=yolo").unwrap();
     let done = world.message("api", own["id"].as_str().unwrap(), "done");
-    assert_eq!(done["answer"], "<--text=[from session api] --approval-mode=yolo>\n");
+    assert_eq!(done["answer"], "<--text=[from session api] --approval-mode=yolo>");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod accounts;
 mod again;
 mod agents;
 mod answers;
+mod applies;
 mod arguments;
 mod attach;
 mod chats;

@@ -33,6 +33,10 @@ impl From<WhyNot> for ErrorBody {
             WhyNot::ParentBelow { wanted } => {
                 body(ErrorKind::BadConfig, format!("`{wanted}` is the session itself, or below it"))
             }
+            WhyNot::ParentPruned { wanted } => {
+                let text = format!("its parent `{wanted}` is not declared, so `--prune` archives it");
+                body(ErrorKind::BadConfig, text).hint(format!("declare `{wanted}` too, or leave out --prune"))
+            }
             WhyNot::Exists { name } => exists(&name),
             WhyNot::NameTaken { name } => name_taken(&name),
             WhyNot::TooMany { there } => too_many(there),
@@ -55,6 +59,10 @@ impl From<WhyNot> for ErrorBody {
             WhyNot::NotRecorded { name, problem } => {
                 body(ErrorKind::Failed, format!("session `{name}` cannot be recorded: {problem}"))
             }
+            WhyNot::NothingRecorded { problem } => body(
+                ErrorKind::Failed,
+                format!("nothing was changed, because it cannot be recorded: {problem}"),
+            ),
             WhyNot::Contradicted { name, problem, goes_on } => contradicted(&name, &problem, goes_on),
             WhyNot::GoingDown => body(ErrorKind::Unavailable, "the daemon is going down".into()),
         }
