@@ -50,7 +50,7 @@ pub struct Applied {
     /// The names of the new sessions.
     pub created: Vec<String>,
     /// The sessions that were changed.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedSession>,
     /// The names of sessions that were as declared.
     pub unchanged: Vec<String>,
     /// The names of the archived sessions.
@@ -67,7 +67,7 @@ pub struct Applied {
 
 /// A session that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Changed {
+pub struct ChangedSession {
     /// Its name.
     pub name: String,
     /// What was changed of it.

@@ -10,7 +10,7 @@ use crate::inside;
 use crate::leftovers::none_left;
 use crate::output::{Failure, Kind, say, talk};
 use clap::Args;
-use pinfold_api::object::{Applied, Changed, Difference, Session};
+use pinfold_api::object::{Applied, ChangedSession, Difference, Session};
 use pinfold_api::request::{self, NewSession};
 use pinfold_api::{ClientError, endpoint, query};
 use pinfold_core::quoted::quoted;
@@ -47,12 +47,13 @@ impl DaemonVerb for Apply {
         let mut applied =
             client.ask(&endpoint::Apply::call(&request)).map_err(|error| self.of_file(error))?;
         let now = std::mem::take(&mut applied.sessions);
-        if !global.quiet && !global.json {
+        if !global.quiet {
             let runs = sessions.iter().filter(|session| session.pid.is_some());
             tell(&applied, &runs.map(|session| session.name.as_str()).collect());
-            match self.dry_run {
-                true => talk(&"nothing was changed"),
-                false => tell_result(&applied, &now),
+            if !self.dry_run {
+                tell_result(&applied, &now);
+            } else if !is_empty(&applied) {
+                talk(&"nothing was changed");
             }
         }
         if global.json {
@@ -164,7 +165,7 @@ fn with_values(declared: DeclaredSession, file: &Path) -> Result<NewSession, Fai
 /// Shows the differences like a diff; `running` are the sessions that an archive stops.
 fn tell(applied: &Applied, running: &BTreeSet<&str>) {
     applied.created.iter().for_each(|name| talk(&format!("+ {name}")));
-    for Changed { name, differences } in &applied.changed {
+    for ChangedSession { name, differences } in &applied.changed {
         talk(&format!("~ {name}"));
         differences.iter().for_each(|difference| talk(&line(difference)));
     }
@@ -176,10 +177,14 @@ fn tell(applied: &Applied, running: &BTreeSet<&str>) {
         .skipped
         .iter()
         .for_each(|skipped| talk(&format!("{} is left alone: {}", skipped.name, skipped.why)));
-    let idle = applied.created.is_empty() && applied.changed.is_empty() && applied.archived.is_empty();
-    if idle && applied.left.is_empty() {
+    if is_empty(applied) {
         talk(&"nothing to do");
     }
+}
+
+fn is_empty(applied: &Applied) -> bool {
+    let Applied { created, changed, archived, left, .. } = applied;
+    created.is_empty() && changed.is_empty() && archived.is_empty() && left.is_empty()
 }
 
 fn tell_result(applied: &Applied, now: &[Session]) {

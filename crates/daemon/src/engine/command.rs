@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::attaching::{AttachReply, AttachRequest};
-use super::declare::Declaration;
+use super::declaration::Declaration;
 use super::reply::ReplyHandle;
 use super::session_view::SessionSnapshot;
 use super::why_not::WhyNot;

@@ -1,96 +1,20 @@
 //! Several sessions created, changed and archived at once: all of it becomes durable in one transaction, or
 //! none of it.
 
+use super::declaration::{Declaration, DeclaredChange, DeclaredNew, NotDeclared, Outline, VariablesChange};
 use super::{Engine, WhyNot};
 use crate::caller::By;
 use crate::crash;
 use crate::define::definition::Definition;
 use crate::engine::command::EngineCommand;
-use crate::engine::input::{Committer, Create, Define, LoopInput, VariablesChange};
+use crate::engine::input::{Committer, Create, Define, LoopInput};
 use crate::engine::sessions::no_folder;
-use crate::ports::files::NotMade;
-use pinfold_api::Name;
 use pinfold_core::event::Ask;
-use pinfold_core::life::CannotStart;
 use pinfold_core::{Event, State};
 use pinfold_store::{Batch, Facts, Outcome, SessionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-
-/// The reply: the ids of the new sessions, in the order in which they were requested.
-type Reply = oneshot::Sender<Result<Vec<SessionId>, NotDeclared>>;
-
-/// What is to become of several sessions.
-pub(crate) struct Declaration {
-    pub(crate) creates: Vec<DeclaredNew>,
-    pub(crate) changes: Vec<DeclaredChange>,
-    pub(crate) archives: Vec<SessionId>,
-    pub(crate) by: Option<Arc<By>>,
-    pub(crate) reply: Reply,
-    /// The ids of the new sessions whose folders exist.
-    pub(crate) folders: Vec<SessionId>,
-    /// Why the next folder could not be made.
-    pub(crate) not_made: Option<NotMade>,
-}
-
-/// A new session.
-pub(crate) struct DeclaredNew {
-    pub(crate) name: Name,
-    pub(crate) definition: Definition,
-    /// Why it cannot run, if it is created by force.
-    pub(crate) broken: Option<CannotStart>,
-    /// Its parent if that is still to be found, by name: it may be created by the same request.
-    pub(crate) parent: Option<String>,
-}
-
-/// A session that changes.
-pub(crate) struct DeclaredChange {
-    pub(crate) id: SessionId,
-    pub(crate) name: String,
-    pub(crate) definition: Definition,
-    pub(crate) given: VariablesChange,
-    /// Its new parent, by name.
-    pub(crate) parent: Option<String>,
-}
-
-/// What of a declaration depends on other sessions.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Outline {
-    /// Names of new sessions, and of their parents.
-    pub(crate) creates: Vec<(String, Option<String>)>,
-    /// Sessions that change, with their names and those of their new parents.
-    pub(crate) changes: Vec<(SessionId, String, Option<String>)>,
-    pub(crate) archives: Vec<SessionId>,
-}
-
-/// Why nothing was done, and because of which session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotDeclared {
-    pub(crate) name: Option<String>,
-    pub(crate) why: WhyNot,
-}
-
-impl NotDeclared {
-    fn of(name: &str) -> impl FnOnce(WhyNot) -> NotDeclared {
-        |why| NotDeclared { name: Some(name.to_owned()), why }
-    }
-}
-
-impl From<WhyNot> for NotDeclared {
-    fn from(why: WhyNot) -> NotDeclared {
-        NotDeclared { name: None, why }
-    }
-}
-
-impl Declaration {
-    fn outline(&self) -> Outline {
-        let creates = self.creates.iter().map(|new| (new.name.as_str().to_owned(), new.parent.clone()));
-        let changes = self.changes.iter();
-        let changes = changes.map(|change| (change.id, change.name.clone(), change.parent.clone()));
-        Outline { creates: creates.collect(), changes: changes.collect(), archives: self.archives.clone() }
-    }
-}
 
 /// A session, which may not exist yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,12 +33,12 @@ pub(super) struct Parents {
 
 /// Batches of several sessions that are committed as one.
 #[derive(Default)]
-pub(super) struct Together {
+pub(super) struct CommonBatch {
     batch: Batch,
     of: Vec<Option<Committer>>,
 }
 
-impl Together {
+impl CommonBatch {
     pub(super) fn add(&mut self, of: Option<Committer>, batch: Batch) {
         self.batch.append(batch);
         self.of.push(of);
@@ -263,7 +187,7 @@ impl Engine {
         let Declaration { creates, changes, archives, by, reply, folders, .. } = declaration;
         // Only new sessions can be taken back: a change waits until the disk takes it.
         let impatient = changes.is_empty() && archives.is_empty();
-        self.together.replace(Some(Together::default()));
+        self.together.replace(Some(CommonBatch::default()));
         self.create_all(creates, &folders, parents, by.as_ref());
         for DeclaredChange { id, mut definition, given, .. } in changes {
             if let Some(parent) = parents.of_changed.get(&id) {
@@ -275,7 +199,7 @@ impl Engine {
             let facts = Facts { by: by.as_ref().map(|by| by.words()), ..Facts::default() };
             self.happened(id, &Event::Asked(Ask::Archive), &facts, None);
         }
-        let Some(Together { mut batch, of }) = self.together.take() else { return };
+        let Some(CommonBatch { mut batch, of }) = self.together.take() else { return };
         batch.impatient &= impatient;
         crash::point("declare.gathered");
         let handle = self.handle.clone();

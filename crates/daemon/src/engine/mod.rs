@@ -10,6 +10,7 @@ mod attaching;
 mod audit;
 mod command;
 mod deadlines;
+mod declaration;
 mod declare;
 mod down;
 mod effect;
@@ -57,7 +58,7 @@ mod why_not;
 pub(crate) use accounts::AccountView;
 pub(crate) use attaching::{AttachRequest, AttachStanding, AttachedTo, GuestEnd, NotAttached, Standings};
 pub(crate) use command::{EngineCommand, Unsettled};
-pub(crate) use declare::{Declaration, DeclaredChange, DeclaredNew, NotDeclared, Outline};
+pub(crate) use declaration::{Declaration, DeclaredChange, DeclaredNew, NotDeclared, Outline};
 pub(crate) use health::StoreHealth;
 pub(crate) use parts::{EngineFault, ForegroundParts, Parts, ResourceLimits};
 pub(crate) use purge::{CallerSocket, PurgeCandidate, PurgeModes};
@@ -132,7 +133,7 @@ pub(crate) struct Engine {
     /// What is being gathered for one session, to become durable together.
     gathered: Option<taping::GatheredBatch>,
     /// What is being gathered for several sessions, to become durable together.
-    together: RefCell<Option<declare::Together>>,
+    together: RefCell<Option<declare::CommonBatch>>,
     /// Sessions whose cursor is behind their fold, and when that is checked.
     unswept: BTreeSet<SessionId>,
     sweep_at: Option<Boot>,

@@ -2,7 +2,7 @@
 //! [`EngineView`] changes nothing.
 
 use super::accounts::AccountView;
-use super::declare::{NotDeclared, Outline};
+use super::declaration::{NotDeclared, Outline};
 use super::feed::ChangeKind;
 use super::purge::{CallerSocket, PurgeCandidate, PurgeModes};
 use super::session::Tracked;

@@ -14,7 +14,7 @@ use crate::engine::{
     PurgeModes, SessionSnapshot, WhyNot,
 };
 use axum::Json;
-use pinfold_api::object::{Applied, Changed, Left, Skipped};
+use pinfold_api::object::{Applied, ChangedSession, Left, Skipped};
 use pinfold_api::request::{Apply, Caller, NewSession, Purge};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::State;
@@ -129,7 +129,7 @@ impl Plan {
             self.told.unchanged.push(name);
             return Ok(());
         }
-        self.told.changed.push(Changed { name: name.clone(), differences });
+        self.told.changed.push(ChangedSession { name: name.clone(), differences });
         let given = match after.env.unkept() {
             Some(_) => VariablesChange::Changed,
             None => VariablesChange::AsBefore,

@@ -16,7 +16,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
-use pinfold_api::endpoint::{self, Address, Endpoint, Method};
+use pinfold_api::endpoint::{self, Address, AnswerPermission, Endpoint, Method};
 
 /// Larger bodies come only by mistake or malice.
 const LARGEST_BODY: usize = 2 << 20;
@@ -79,9 +79,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::CancelMessage => api.add::<endpoint::CancelMessage, _, _>(Act::Steer, messages::cancel),
         Address::RetryMessage => api.add::<endpoint::RetryMessage, _, _>(Act::Steer, messages::retry),
         Address::Interrupt => api.add::<endpoint::Interrupt, _, _>(Act::Steer, messages::interrupt),
-        Address::AnswerPermission => {
-            api.add::<endpoint::AnswerPermission, _, _>(Act::Answer, messages::answer)
-        }
+        Address::AnswerPermission => api.add::<AnswerPermission, _, _>(Act::Answer, messages::answer),
         Address::Locks => api.add::<endpoint::Locks, _, _>(Act::List, locks::list),
         Address::Hold => api.add::<endpoint::Hold, _, _>(Act::Hold, holds::hold),
     }

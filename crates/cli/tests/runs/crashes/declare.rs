@@ -29,11 +29,12 @@ fn crash_in_apply_at(point: &str) -> (bool, bool) {
     up(&world, point);
     let answer = world.run(&["apply", "--prune", &file.display().to_string()]);
     let aborted = world.daemon_log().contains(&format!("aborts at {point}"));
-    assert_eq!(answer.code == 0, !aborted, "{point}: {answer:?}\n{}", world.daemon_log());
+    assert!(aborted || answer.code == 0, "{point}: {answer:?}\n{}", world.daemon_log());
     world.run(&["down", "--keep"]);
     world.ok(&["up"]);
     let parts = done(&world);
     assert!(parts == [true; 4] || parts == [false; 4], "{point}: {parts:?}");
+    assert!(parts[0] || answer.code != 0, "{point}: what was acknowledged counts");
     if parts[0] {
         world.wait("new", "running");
         world.wait("runs", "archived");
