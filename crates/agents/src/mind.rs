@@ -88,10 +88,8 @@ impl Mind {
 
 /// An id that its vendor does not make is noted instead of learned: it would become an argument.
 fn checked(word: AgentWord, setup: &Setup) -> AgentWord {
-    match word {
-        AgentWord::Session(id) if !setup.vendor_id.accepts(&id) => AgentWord::Note(LogNote::OddSession),
-        word => word,
-    }
+    let odd = matches!(&word, AgentWord::Session(id) if !setup.vendor_id.accepts(id));
+    if odd { AgentWord::Note(LogNote::OddSession) } else { word }
 }
 
 /// Returns the text of a panic.

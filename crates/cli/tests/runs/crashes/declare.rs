@@ -2,7 +2,7 @@
 
 use super::{insist, up, world};
 use crate::world::World;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const FILE: &str = "[sessions.keeps]\nidle = \"7m\"\nenv = { TOK = \"second\" }\n
     [sessions.new]\ncommand = [\"sleep\", \"100000\"]\nparent = \"top\"\nenv = { TOK = \"first\" }\n
@@ -47,7 +47,13 @@ fn crash_in_apply_at(point: &str) -> (bool, bool) {
     let values = std::fs::read_dir(world.home.join("env-values")).unwrap().count();
     let with_values = stored.iter().filter(|session| session["env"].to_string().contains("TOK")).count();
     assert_eq!(values, with_values + 1, "{point}: a file for each session with values");
-    assert!(folders <= stored.len(), "{point}: {folders} folders of {} sessions", stored.len());
+    let named = ["keeps", "rests", "runs", "new", "top"];
+    let known = |session: &Value| named.contains(&session["name"].as_str().unwrap_or_default());
+    assert!(
+        stored.iter().all(known),
+        "{point}: something is left of a session that was not created: {stored:?}"
+    );
+    assert_eq!(folders, stored.len(), "{point}");
     world.ok(&["down"]);
     world.assert_no_members();
     (aborted, parts[0])
