@@ -115,14 +115,13 @@ impl Apply {
     }
 
     /// An error about something in the file, with its name.
-    fn of_file(&self, error: ClientError) -> Failure {
-        match error {
-            ClientError::Refused(mut body) if body.message.starts_with("session `") => {
-                body.message = format!("{}: {}; nothing was changed", self.file.display(), body.message);
-                Failure::from(*body)
-            }
-            other => Failure::from(other),
+    fn of_file(&self, mut error: ClientError) -> Failure {
+        if let ClientError::Refused(body) = &mut error
+            && body.message.starts_with("session `")
+        {
+            body.message = format!("{}: {}; nothing was changed", self.file.display(), body.message);
         }
+        Failure::from(error)
     }
 }
 

@@ -163,10 +163,8 @@ fn a_run_applies_only_to_its_own_family() {
     world.ok(&["new", "other", "--mode", "on-demand", "--", "cat"]);
     let file = world.declares(&format!("{GOOD}[sessions.other]\nidle = \"7m\"\n"));
     let binary = world.binary.display();
-    let call = format!(
-        "curl -s --unix-socket \"$PINFOLD_SOCKET\" -d '{{\"change\":[{{\"name\":\"other\",\"idle\":\"7m\"}}]}}' \
-         http://d/v1/apply"
-    );
+    let body = json!({ "change": [{ "name": "other", "idle": "7m" }] });
+    let call = format!("curl -s --unix-socket \"$PINFOLD_SOCKET\" -d '{body}' http://d/v1/apply");
     let script = format!(
         "{binary} apply {file} 2>\"$ROOT/told\"; echo applied $?; {call}; echo; echo called; exec sleep 100000"
     );
