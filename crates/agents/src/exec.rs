@@ -106,13 +106,15 @@ impl Translate for Exec {
 }
 
 /// Returns the prompt for an agent without a protocol: an argument, or its standard input.
+///
+/// A message of a run never looks like the user's, not even in the session of that run.
 #[must_use]
 pub fn prompt_text(prompt: &Prompt) -> String {
     let mut text = String::new();
     if prompt.repetition {
         text.push_str("[this message is delivered again: look first what was done already]\n");
     }
-    if let Some(from) = prompt.from.as_ref().filter(|from| !from.own) {
+    if let Some(from) = &prompt.from {
         text.push_str(&format!("[from session {}] ", from.session));
     }
     text.push_str(&prompt.text);

@@ -2,12 +2,12 @@
 
 use crate::intent::{CannotSay, Intent, LONGEST_WORD};
 use crate::ledger::RunLedger;
-use crate::note;
+use crate::note::{self, LogNote};
 use crate::observation::Observation;
 use crate::setup::Setup;
 use crate::state::TranslatorState;
 use crate::translate::{RunView, Spoken, TranslatorInput};
-use crate::word::Want;
+use crate::word::{AgentWord, Want};
 use pinfold_core::Wall;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,10 @@ impl Mind {
         // The state is restored, so nothing half done by a failed translator remains.
         let words = catch_unwind(AssertUnwindSafe(|| translator.hear(heard, &see)));
         match words {
-            Ok(words) => self.ledger.hear(words, told),
+            Ok(words) => {
+                let words = words.into_iter().map(|word| checked(word, &self.setup)).collect();
+                self.ledger.hear(words, told);
+            }
             Err(panic) => {
                 self.state = before;
                 self.ledger.panicked(text_of(&*panic), told);
@@ -81,6 +84,12 @@ impl Mind {
             | Intent::Close => Ok(()),
         }
     }
+}
+
+/// An id that its vendor does not make is noted instead of learned: it would become an argument.
+fn checked(word: AgentWord, setup: &Setup) -> AgentWord {
+    let odd = matches!(&word, AgentWord::Session(id) if !setup.vendor_id.accepts(id));
+    if odd { AgentWord::Note(LogNote::OddSession) } else { word }
 }
 
 /// Returns the text of a panic.

@@ -2,7 +2,7 @@
 //! changes during a run affects only the next one.
 
 use crate::message_word;
-use crate::preset::{ExecRules, MessageFormat, Preset, Protocol, TurnEndRule};
+use crate::preset::{ExecRules, MessageFormat, Preset, Protocol, TurnEndRule, VendorIdForm};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,9 @@ pub struct Setup {
     pub dir: String,
     /// The vendor session, if it was known before the start.
     pub vendor_session: Option<String>,
+    /// The form of its vendor's ids.
+    #[serde(skip_serializing_if = "VendorIdForm::is_word")]
+    pub vendor_id: VendorIdForm,
     /// The message that the run was decided for, for protocol `exec`.
     #[serde(with = "message_word::maybe", skip_serializing_if = "Option::is_none")]
     pub prompted: Option<MessageId>,
@@ -43,6 +46,7 @@ impl Setup {
             thread: preset.thread.clone(),
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
+            vendor_id: preset.vendor_id,
             prompted: None,
         }
     }

@@ -5,7 +5,7 @@ mod found;
 mod locks;
 mod usage;
 
-pub use declared::{Declared, Difference};
+pub use declared::{Applied, ChangedSession, Declared, Difference};
 pub use found::Hit;
 pub use locks::{HoldLine, Holder, Lock, Process, Revoked};
 pub use usage::{Account, Usage, UsageSum, Window};

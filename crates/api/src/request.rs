@@ -112,6 +112,22 @@ pub struct Purge {
     pub caller: Caller,
 }
 
+/// Sessions as a file declares them. All of it is done, or nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Apply {
+    /// Sessions to create. One can be the parent of another.
+    pub create: Vec<NewSession>,
+    /// Sessions to change, by name: missing fields stay as they are.
+    pub change: Vec<NewSession>,
+    /// Archive all other sessions, except the caller's own.
+    pub prune: bool,
+    /// Only check it, and return what would be done.
+    pub dry_run: bool,
+    /// Who asks: its own session is not archived.
+    pub caller: Caller,
+}
+
 /// Who asks, as far as it can be part of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -2,6 +2,7 @@
 
 use crate::home;
 use crate::output::{Failure, Kind};
+use pinfold_api::request::Caller;
 use pinfold_daemon::Home;
 use pinfold_kernel::proc;
 use std::path::Path;
@@ -27,6 +28,17 @@ pub(crate) fn is_inside_of(home: &Home) -> bool {
     }
     let locks = std::fs::canonicalize(home.session_locks());
     locks.is_ok_and(|locks| shims.into_iter().any(|shim| has_open_below(shim, &locks)))
+}
+
+/// The caller of a request: the session in our environment, and the processes above us.
+pub(crate) fn caller() -> Caller {
+    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    Caller {
+        session: variable("PINFOLD_SESSION"),
+        run: variable("PINFOLD_RUN"),
+        socket: variable("PINFOLD_SOCKET"),
+        ancestors: above(),
+    }
 }
 
 /// Refuses a verb that would end the calling session.

@@ -54,6 +54,9 @@ pub const OF_ANSWERS: &[&str] = &["answer.written", "answer.named"];
 /// The points that only sessions with a guest pass.
 pub const OF_GUESTS: &[&str] = &["guest.before", "guest.sent"];
 
+/// The points that only `apply` passes.
+pub const OF_DECLARATIONS: &[&str] = &["declare.folders", "declare.gathered", "declare.committed"];
+
 /// Aborts if the environment says so.
 #[cfg(debug_assertions)]
 pub(crate) fn point(name: &str) {
@@ -61,7 +64,9 @@ pub(crate) fn point(name: &str) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
-    let listed = [POINTS, OF_TAPES, OF_ANSWERS, OF_GUESTS].iter().any(|points| points.contains(&name));
+    let listed = [POINTS, OF_TAPES, OF_ANSWERS, OF_GUESTS, OF_DECLARATIONS]
+        .iter()
+        .any(|points| points.contains(&name));
     debug_assert!(listed, "{name} is not listed");
     let wanted = WANTED.get_or_init(|| {
         let text = std::env::var(VARIABLE).ok()?;

@@ -53,7 +53,7 @@ fn asked(state: &mut Acp, id: Id, method: &str, line: &[u8], see: &RunView<'_>) 
 }
 
 fn answered(state: &mut Acp, id: &Id, line: &[u8], see: &RunView<'_>) -> Vec<AgentWord> {
-    match state.calls.answered(id) {
+    match state.answered(id) {
         Some((_, CallPurpose::Initialize)) => opens::initialized(&rpc::result(line), see),
         Some((_, purpose @ (CallPurpose::New | CallPurpose::Load | CallPurpose::Resume))) => {
             opens::opened(state, purpose, rpc::result(line), see)
@@ -64,7 +64,7 @@ fn answered(state: &mut Acp, id: &Id, line: &[u8], see: &RunView<'_>) -> Vec<Age
 }
 
 fn failed(state: &mut Acp, id: &Id, error: &RpcError) -> Vec<AgentWord> {
-    match state.calls.answered(id) {
+    match state.answered(id) {
         Some((number, CallPurpose::Prompt)) => ends::failed(state, number, error),
         Some((_, purpose)) => opens::refused(purpose, error),
         None => vec![stray(id)],

@@ -3,7 +3,7 @@
 
 use super::asks::KeptRequest;
 use crate::label::Label;
-use crate::rpc::{Calls, Refusals};
+use crate::rpc::{Calls, Id, Refusals};
 use crate::translate::RunView;
 use crate::word::AgentWord;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub(crate) struct Acp {
     pub(crate) context: ContextUsage,
     /// A limit was reported, and no turn has gone well since.
     pub(crate) limited: bool,
+    /// The agent names our requests by their numbers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) numbers: bool,
 }
 
 /// What a request of ours is for.
@@ -106,6 +109,17 @@ impl Acp {
             Label::Answer(_) | Label::Close | Label::Other(_) => {}
         }
         Vec::new()
+    }
+
+    /// Returns the request that a response belongs to, and its purpose. The id is ours only in one spelling:
+    /// of an agent that names requests by their numbers, one that is a text ends nothing.
+    pub(crate) fn answered(&mut self, id: &Id) -> Option<(u64, CallPurpose)> {
+        match id {
+            Id::Number(_) => self.numbers = true,
+            Id::Text(_) if self.numbers => return None,
+            Id::Text(_) => {}
+        }
+        self.calls.answered(id)
     }
 
     /// Returns the agent's status. It handles prompts one at a time, so what it says belongs to the oldest

@@ -21,8 +21,6 @@ use std::collections::BTreeMap;
 pub(crate) use turns::OpenDelivery;
 use turns::OpenTurns;
 
-/// Longest id of a vendor session in bytes, because it becomes the name of a lock.
-const LONGEST_SESSION: usize = 1 << 10;
 /// Longest title, detail or log text that is passed on, in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
 
@@ -300,9 +298,6 @@ impl RunLedger {
     fn learned(&mut self, id: String, told: &mut Vec<Observation>) {
         if self.session.as_ref() == Some(&id) {
             return;
-        }
-        if id.is_empty() || id.len() > LONGEST_SESSION || id.contains(char::is_control) {
-            return self.note(LogNote::OddSession, told);
         }
         let before = self.session.replace(id.clone());
         told.push(Observation::VendorSession { id, before });

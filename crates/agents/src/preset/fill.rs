@@ -80,6 +80,20 @@ impl Preset {
         [&self.command, &self.resume].into_iter().flatten().all(|words| has(words))
     }
 
+    /// Returns whether a message that begins with `-` can be read as an option: in some command, `{prompt}`
+    /// begins a word, and no `--` stands before it.
+    #[must_use]
+    pub fn reads_prompt_as_option(&self) -> bool {
+        if self.protocol != Protocol::Exec || self.exec.prompt == PromptBy::Stdin {
+            return false;
+        }
+        let bare = |words: &[String]| {
+            let options = words.iter().take_while(|word| *word != "--");
+            options.skip(1).any(|word| word.starts_with("{prompt}"))
+        };
+        [&self.command, &self.resume].into_iter().flatten().any(|words| bare(words))
+    }
+
     /// Returns the words that print the agent's version, if the preset has them.
     #[must_use]
     pub fn version(&self) -> Option<&[String]> {
@@ -149,6 +163,27 @@ mod tests {
     }
 
     const FRESH: Filling<'_> = Filling { dir: "/a b", vendor_session: None, prompt: None, socket: "/s" };
+
+    #[test]
+    fn a_message_is_read_as_an_option_only_where_it_begins_a_word_before_two_dashes() {
+        let rows = [
+            ("prog {prompt}", None, true),
+            ("prog -p {prompt}", None, true),
+            ("prog {prompt}.", None, true),
+            ("prog --message={prompt}", None, false),
+            ("prog -- {prompt}", None, false),
+            ("prog -p -- {prompt}", None, false),
+            ("prog --message={prompt}", Some("prog {prompt}"), true),
+            ("prog", None, false),
+        ];
+        for (command, resume, expected) in rows {
+            let resume = resume.and_then(words);
+            let exec =
+                Preset { command: words(command), resume, protocol: Protocol::Exec, ..Preset::default() };
+            assert_eq!(exec.reads_prompt_as_option(), expected, "{command}");
+            assert!(!Preset { protocol: Protocol::Line, ..exec }.reads_prompt_as_option(), "{command}");
+        }
+    }
 
     #[test]
     fn a_known_vendor_session_is_resumed_and_an_unknown_one_begun() {

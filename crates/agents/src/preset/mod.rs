@@ -7,6 +7,7 @@ mod reads;
 mod registry;
 mod shipped;
 mod vendor_daemon;
+mod vendor_id;
 mod vendor_store;
 
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, VendorTranscript};
@@ -15,6 +16,7 @@ pub use reads::{EndsTurn, Joined, ReadRule, Recognises, UsageAt};
 pub use registry::{NotAnEntry, from_registry};
 pub use shipped::{names, shipped};
 pub use vendor_daemon::{LONGEST_ROSTER, VendorDaemon};
+pub use vendor_id::VendorIdForm;
 pub use vendor_store::VendorStore;
 
 use serde::{Deserialize, Serialize};
@@ -65,6 +67,8 @@ pub struct PresetChanges {
     pub last_line: Option<String>,
     /// See [`Preset::spool_key`].
     pub spool_key: Option<String>,
+    /// See [`Preset::vendor_id`].
+    pub vendor_id: Option<VendorIdForm>,
     /// See [`Preset::writer_lock`].
     pub writer_lock: Option<String>,
     /// See [`Preset::vendor_daemon`].
@@ -135,6 +139,8 @@ pub struct Preset {
     pub last_line: Option<String>,
     /// The key of the vendor session in the JSON that hooks of the terminal program write into its spool.
     pub spool_key: Option<String>,
+    /// What the ids of its vendor sessions look like; any other id is refused.
+    pub vendor_id: VendorIdForm,
     /// The file on which the writer of a vendor session holds a flock, below the store.
     pub writer_lock: Option<String>,
     /// The vendor's own daemon, if it has one that keeps sessions.
@@ -273,6 +279,7 @@ impl PresetChanges {
             id_file_keys: above.id_file_keys.clone().or(self.id_file_keys),
             last_line: above.last_line.clone().or(self.last_line),
             spool_key: above.spool_key.clone().or(self.spool_key),
+            vendor_id: above.vendor_id.or(self.vendor_id),
             writer_lock: above.writer_lock.clone().or(self.writer_lock),
             vendor_daemon: above.vendor_daemon.clone().or(self.vendor_daemon),
             set: above.set.clone().or(self.set),
@@ -310,6 +317,7 @@ impl PresetChanges {
             id_file_keys: self.id_file_keys.unwrap_or_default(),
             last_line: self.last_line,
             spool_key: self.spool_key,
+            vendor_id: self.vendor_id.unwrap_or_default(),
             writer_lock: self.writer_lock,
             vendor_daemon: self.vendor_daemon,
             set: self.set.unwrap_or_default(),

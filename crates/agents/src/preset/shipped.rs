@@ -128,8 +128,14 @@ mod tests {
     fn the_last_line_of_claude_names_the_session_that_it_leaves() {
         let claude = preset("claude");
         let rows = [
-            ("claude --resume ee39-1", Some("ee39-1")),
-            ("or: claude --resume ee39-1 --verbose", Some("ee39-1")),
+            (
+                "claude --resume ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11",
+                Some("ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"),
+            ),
+            (
+                "or: claude --resume ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11 --verbose",
+                Some("ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"),
+            ),
             ("claude --resume", None),
             ("claude --resume --help", None),
             ("claude --resume ../x", None),
@@ -138,19 +144,28 @@ mod tests {
         for (line, left) in rows {
             assert_eq!(claude.left_in(line), left, "{line}");
         }
-        assert_eq!(preset("codex").left_in("claude --resume ee39-1"), None);
+        assert_eq!(preset("codex").left_in("claude --resume ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"), None);
         let gemini = preset("gemini");
-        assert_eq!(gemini.left_in("To resume this session: gemini --resume c7c6-8"), Some("c7c6-8"));
+        assert_eq!(
+            gemini.left_in("To resume this session: gemini --resume c7c60000-1b5e-4c4e-9d3b-2f6f3c1f7a11"),
+            Some("c7c60000-1b5e-4c4e-9d3b-2f6f3c1f7a11")
+        );
     }
 
     #[test]
     fn hooks_of_claude_tell_its_spool_which_session_it_leaves() {
         let claude = preset("claude");
         let rows: [(&[u8], Option<&str>); 8] = [
-            (br#"r1 {"session_id":"ee39-1","reason":"clear"}"#, Some("ee39-1")),
-            (b"r1 {\"session_id\":\"ee39-1\"}\n", Some("ee39-1")),
-            (br#"r2 {"session_id":"ee39-1"}"#, None),
-            (br#"r1 {"session_id":"ee39-1"#, None),
+            (
+                br#"r1 {"session_id":"ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11","reason":"clear"}"#,
+                Some("ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"),
+            ),
+            (
+                b"r1 {\"session_id\":\"ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11\"}\n",
+                Some("ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"),
+            ),
+            (br#"r2 {"session_id":"ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"}"#, None),
+            (br#"r1 {"session_id":"ee390000-1b5e-4c4e-9d3b-2f6f3c1f7a11"#, None),
             (br#"r1 {"session_id":"--help"}"#, None),
             (br#"r1 {"session_id":"../x"}"#, None),
             (br#"r1 {"session_id":7}"#, None),
@@ -201,7 +216,13 @@ mod tests {
     fn agents_that_run_once_get_the_message_among_their_words() {
         let gemini = "gemini --output-format stream-json";
         let rows = [
-            ("gemini", [format!("{gemini} --session-id s-1 -p hi"), format!("{gemini} --resume s-1 -p hi")]),
+            (
+                "gemini",
+                [
+                    format!("{gemini} --session-id s-1 --prompt=hi"),
+                    format!("{gemini} --resume s-1 --prompt=hi"),
+                ],
+            ),
             (
                 "aider",
                 ["aider --no-pretty --no-stream --restore-chat-history --message=hi"; 2].map(str::to_owned),

@@ -47,7 +47,7 @@ impl Preset {
         let (before, after) = self.last_line.as_deref()?.split_once("{vendor_session}")?;
         let (_, rest) = line.split_once(before)?;
         let word = rest.split_whitespace().next()?;
-        word.strip_suffix(after).filter(|id| is_argument(id))
+        word.strip_suffix(after).filter(|id| is_plain(id) && self.vendor_id.accepts(id))
     }
 
     /// Returns the session that a hook of the terminal program named last, from its spool: the run, a space,
@@ -57,7 +57,7 @@ impl Preset {
         let key = self.spool_key.as_deref()?;
         let told = spool.strip_prefix(run.as_bytes())?.strip_prefix(b" ")?;
         let told: serde_json::Value = serde_json::from_slice(told).ok()?;
-        told.get(key)?.as_str().filter(|id| is_argument(id)).map(str::to_owned)
+        told.get(key)?.as_str().filter(|id| is_plain(id) && self.vendor_id.accepts(id)).map(str::to_owned)
     }
 
     /// Returns where the agent's processes say which session they are in, below its store: the folder, and
@@ -69,11 +69,6 @@ impl Preset {
         let (before, after) = name.split_once("{pid}")?;
         Some((folder, before, after))
     }
-}
-
-/// Returns whether an id can be an argument of its own, and is not an option.
-fn is_argument(id: &str) -> bool {
-    is_plain(id) && !id.starts_with('-')
 }
 
 /// Returns whether an id has only letters, digits, dashes and underscores.

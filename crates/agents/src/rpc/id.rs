@@ -19,7 +19,8 @@ impl Id {
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Id::Number(number) => u64::try_from(*number).ok(),
-            Id::Text(text) => text.parse().ok(),
+            // `03` and `+3` are not what we wrote.
+            Id::Text(text) => text.parse().ok().filter(|number: &u64| number.to_string() == *text),
         }
     }
 
@@ -77,6 +78,8 @@ mod tests {
             (text("3"), Some(3)),
             (Id::Number(-3), None),
             (text("x"), None),
+            (text("03"), None),
+            (text("+3"), None),
             (text(""), None),
         ];
         for (id, number) in rows {

@@ -270,11 +270,38 @@ fn an_end_counts_once_and_by_its_own_id_whatever_kind_that_is() {
     let end = |id: Value| json!({ "id": id, "result": { "stopReason": "cancelled" } }).to_string();
     let late = |id: &str| format!("note: the agent ended the turn {id:?}, which is not under way: ignored");
     assert_eq!(after(&prompted().line(end(7.into()))), [late("7")]);
-    assert_eq!(after(&prompted().line(end("3".into()))), ["taken 1", "cancelled unasked 1"]);
+    let init = json!({ "id": "1", "result": { "protocolVersion": 1 } }).to_string();
+    let opened = json!({ "id": "2", "result": { "sessionId": "s-1" } }).to_string();
+    let hands = Story::new().said(Label::Handshake(1)).line(init).said(Label::Handshake(2)).line(opened);
+    assert_eq!(after(&hands.prompt(1, 1).line(end("3".into()))), ["taken 1", "cancelled unasked 1"]);
     let twice = prompted().line(end(3.into())).line(end(3.into()));
     assert_eq!(after(&twice), ["taken 1", "cancelled unasked 1", &late("3")]);
     let early = ready().line(end(3.into()));
     assert_eq!(after(&early), [late("3")]);
+}
+
+#[test]
+fn a_response_in_another_spelling_of_the_id_ends_nothing_and_the_right_one_does() {
+    let result = json!({ "stopReason": "end_turn" });
+    let proper = |id: u64| answer(id, &json!({ "stopReason": "end_turn", "usage": { "outputTokens": 1 } }));
+    let rows = [
+        json!({ "id": "3", "result": result }),
+        json!({ "id": "03", "result": result }),
+        json!({ "id": 4, "result": result }),
+        json!({ "id": null, "result": result }),
+        json!({ "result": result }),
+        json!({ "id": 3.0, "result": result }),
+        json!({ "id": [3], "result": result }),
+        json!({ "id": "3", "error": { "code": -32603, "message": "no" } }),
+        json!({ "id": 4, "error": { "code": -32603, "message": "no" } }),
+        json!({ "id": null, "error": { "code": -32603, "message": "no" } }),
+    ];
+    for other in rows {
+        let told = after(&prompted().line(other.to_string()).line(proper(3)));
+        let ends: Vec<&String> = told.iter().filter(|line| !line.starts_with("note: ")).collect();
+        assert_eq!(ends.last().map(|line| line.as_str()), Some("done 1 for 0+0 in all"), "{other}: {told:?}");
+        assert_eq!(told.iter().filter(|line| line.starts_with("note: ")).count(), 1, "{other}: {told:?}");
+    }
 }
 
 #[test]

@@ -22,6 +22,9 @@ const STREAM_JSON_1: &str = include_str!("../fixtures/cursor-1-stream-json.json"
 /// Written by version 1 for an agent of the agent client protocol, with everything at once.
 const ACP_1: &str = include_str!("../fixtures/cursor-1-acp.json");
 
+/// The same, since it is stored whether the agent names requests by their numbers.
+const ACP_2: &str = include_str!("../fixtures/cursor-1-acp-2.json");
+
 /// The same for pi.
 const PI_1: &str = include_str!("../fixtures/cursor-1-pi.json");
 
@@ -149,12 +152,15 @@ fn acp() -> Story {
 
 #[test]
 fn a_cursor_of_version_1_of_the_agent_client_protocol_is_read_for_ever() {
-    let (mut fold, told) = Fold::resume(RUN, ACP_1.trim_end());
-    assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
-    let after = acp()
-        .line(r#"{"id":4,"result":{"stopReason":"end_turn","usage":{"inputTokens":11,"outputTokens":7}}}"#);
-    let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
-    assert_eq!(short(&told), ["withdrawn r1", "done 2 \"so far\" for 11+7", "activity Idle"]);
+    for cursor in [ACP_1, ACP_2] {
+        let (mut fold, told) = Fold::resume(RUN, cursor.trim_end());
+        assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
+        let after = acp().line(
+            r#"{"id":4,"result":{"stopReason":"end_turn","usage":{"inputTokens":11,"outputTokens":7}}}"#,
+        );
+        let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
+        assert_eq!(short(&told), ["withdrawn r1", "done 2 \"so far\" for 11+7", "activity Idle"]);
+    }
 }
 
 /// The story whose cursor is pi's fixture.
@@ -196,7 +202,7 @@ fn the_fixtures_are_what_is_written_today() {
     let acp = folded(&setup(Protocol::Acp), &acp()).0;
     let pi = folded(&setup(Protocol::Pi), &pi()).0;
     let folds =
-        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_1), (pi, PI_2)];
+        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_2), (pi, PI_2)];
     for (fold, then) in folds {
         let (now, then): (Value, Value) =
             (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());

@@ -211,4 +211,7 @@ fn a_repetition_says_so_and_so_does_a_message_of_another_session() {
     let text = prompt_text(&prompt);
     assert_eq!(text.lines().collect::<Vec<_>>()[1..], ["[from session boss] go on", "@/a/b"]);
     assert!(text.starts_with("[this message is delivered again"));
+    let own = Some(MessageSender { session: "api".into(), own: true });
+    let text = prompt_text(&Prompt { text: "--yolo".into(), repetition: false, from: own, ..prompt });
+    assert_eq!(text, "[from session api] --yolo\n@/a/b", "a run is not the user, not even to itself");
 }

@@ -152,6 +152,8 @@ endpoints! {
     Restore: Post "/v1/sessions/{session}/restore" (session) => WholeAnswer<object::Session> | 409;
     /// Wait until it is in one of several states
     Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => WholeAnswer<object::Session> | 408 422;
+    /// Make sessions match a file: all of it, or nothing; returns after the first attempts to start them
+    Apply: Post "/v1/apply" { request::Apply } => WholeAnswer<object::Applied> | 404 409;
     /// Archive every session that is not in use; returns when that is done
     Purge: Post "/v1/purge" { request::Purge } => WholeAnswer<object::Purged> | 409;
     /// Bring every archived session back whose name is free

@@ -1,5 +1,6 @@
 //! The definition of a session, and how it differs from what is wanted.
 
+use super::{Left, Session, Skipped};
 use crate::request::SessionWorktree;
 use crate::word::Mode;
 use schemars::JsonSchema;
@@ -45,4 +46,34 @@ pub struct Difference {
     pub from: Option<String>,
     /// What it would be.
     pub to: Option<String>,
+}
+
+/// What `apply` did, or would do.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Applied {
+    /// The names of the new sessions.
+    pub created: Vec<String>,
+    /// The sessions that were changed.
+    pub changed: Vec<ChangedSession>,
+    /// The names of sessions that were as declared.
+    pub unchanged: Vec<String>,
+    /// The names of the archived sessions.
+    pub archived: Vec<String>,
+    /// Sessions that are not declared and were not archived.
+    pub skipped: Vec<Skipped>,
+    /// Sessions whose runs do not end; they are archived afterwards. Not there where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    /// The created and changed sessions as they are now; not there after a dry run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<Session>,
+}
+
+/// A session that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedSession {
+    /// Its name.
+    pub name: String,
+    /// What was changed of it.
+    pub differences: Vec<Difference>,
 }

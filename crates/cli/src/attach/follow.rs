@@ -162,7 +162,7 @@ impl Typing {
 
     fn line(&mut self) -> Option<String> {
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).into_owned();
-        Some(line).filter(|line| !line.is_empty())
+        Some(line).filter(|line| !line.trim().is_empty())
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     fn lines_are_sent_whole_and_the_key_to_detach_ends_it() {
         let mut typing = Typing::default();
         assert_eq!(typing.take(b"hel"), (vec![], Over::No));
-        assert_eq!(typing.take(b"lo\n\nwor"), (vec!["hello".into()], Over::No));
+        assert_eq!(typing.take(b"lo\n\n  \nwor"), (vec!["hello".into()], Over::No));
         assert_eq!(typing.take(b"ld\x1d"), (vec![], Over::Detached));
         assert_eq!(typing.take(b"last"), (vec![], Over::No));
         assert_eq!(typing.take(b""), (vec!["last".into()], Over::Ended));

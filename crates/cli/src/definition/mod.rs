@@ -1,5 +1,6 @@
 //! The definition of a session: the options of `new`, `set` and `run`, and the request made of them.
 
+mod bare_prompt;
 mod ceiling;
 mod create;
 mod env;
@@ -9,6 +10,7 @@ mod options;
 mod shared_server;
 mod taken;
 
+pub(crate) use bare_prompt::warn_of_bare_prompt;
 pub(crate) use ceiling::warn_of_ceiling;
 pub(crate) use create::create;
 pub(crate) use missed::say_missed;

@@ -1,60 +1,66 @@
 //! `apply`: makes sessions match a file.
 //!
-//! First everything is compared and shown, then carried out: a file with a mistake in it changes nothing.
+//! The daemon checks the whole file in one request: a mistake anywhere in it changes nothing.
 
 use crate::daemon::Daemon;
 use crate::definition;
 use crate::doing::DaemonVerb;
 use crate::global::Global;
+use crate::inside;
+use crate::leftovers::none_left;
 use crate::output::{Failure, Kind, say, talk};
 use clap::Args;
-use pinfold_api::object::{Difference, Session};
-use pinfold_api::{Client, endpoint, query, request::NewSession};
+use pinfold_api::object::{Applied, ChangedSession, Difference, Session};
+use pinfold_api::request::{self, NewSession};
+use pinfold_api::{ClientError, endpoint, query};
 use pinfold_core::quoted::quoted;
 use pinfold_daemon::declared::{self, DeclaredSession};
-use serde_json::{Value, json};
+use rustix::fs::{Mode, OFlags};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// Larger files come only by mistake.
+const LARGEST: u64 = 8 << 20;
 
 /// Which file, and how much of it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Apply {
     /// The file: [sessions.NAME] with the fields of POST /v1/sessions
     file: PathBuf,
-    /// Archive sessions that the file does not have, unless they are in use
+    /// Archive sessions that are not in the file; running ones are stopped first
     #[arg(long)]
     prune: bool,
-    /// Only show what would be done
+    /// Check the file and show what would be done
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What to do.
-#[derive(Default)]
-struct Plan {
-    create: Vec<NewSession>,
-    change: Vec<(NewSession, Vec<Difference>)>,
-    same: Vec<String>,
-    archive: Vec<String>,
-    skip: Vec<(String, String)>,
-}
-
 impl DaemonVerb for Apply {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        let (wanted, global) = (self.read()?, &daemon.global);
+        let (declared, global) = (self.read()?, &daemon.global);
         let client = daemon.client()?;
-        let plan = self.plan(&client, wanted, global)?;
+        let known = query::Sessions { known: true, brief: true, ..query::Sessions::default() };
+        let sessions: Vec<Session> = client.ask(&endpoint::Sessions::call(&known))?;
+        let request = self.request(declared, &sessions, global)?;
+        let mut applied =
+            client.ask(&endpoint::Apply::call(&request)).map_err(|error| self.of_file(error))?;
+        let now = std::mem::take(&mut applied.sessions);
         if !global.quiet {
-            plan.show(self.dry_run);
-        }
-        let mut failed = None;
-        if !self.dry_run {
-            failed = plan.carry_out(&client, global);
+            let runs = sessions.iter().filter(|session| session.pid.is_some());
+            tell(&applied, &runs.map(|session| session.name.as_str()).collect());
+            if !self.dry_run {
+                tell_result(&applied, &now);
+            } else if !is_empty(&applied) {
+                talk(&"nothing was changed");
+            }
         }
         if global.json {
-            say(&plan.object());
+            say(&json!(applied));
         }
-        failed.map_or(Ok(()), |failure: Failure| Err(failure.once_told()))
+        let hint = "they are archived as soon as that has ended";
+        none_left(&applied.left, "not everything could be archived", hint)
     }
 }
 
@@ -63,7 +69,7 @@ impl Apply {
         let shown = self.file.display();
         let bad =
             |problem: &dyn std::fmt::Display| Failure::new(Kind::BadConfig, format!("{shown}: {problem}"));
-        let text = std::fs::read_to_string(&self.file).map_err(|error| bad(&error))?;
+        let text = text_of(&self.file).map_err(|error| bad(&error))?;
         let mut all = declared::read(&text).map_err(|error| bad(&error))?;
         let file = std::path::absolute(&self.file).map_err(|error| bad(&error))?;
         let folder = file.parent().unwrap_or(Path::new("/"));
@@ -71,61 +77,72 @@ impl Apply {
             let dir = &mut declared.request.dir;
             *dir = dir.take().map(|dir| folder.join(dir).to_string_lossy().into_owned());
         }
-        // A child is created after its parent.
-        let parents: BTreeMap<String, Option<String>> =
-            all.iter().map(|one| (one.request.name.clone(), one.request.parent.clone())).collect();
-        all.sort_by_key(|one| depth(&one.request.name, &parents));
         Ok(all)
     }
 
-    fn plan(&self, client: &Client, wanted: Vec<DeclaredSession>, global: &Global) -> Result<Plan, Failure> {
-        let known = query::Sessions { known: true, brief: true, ..query::Sessions::default() };
-        let sessions: Vec<Session> = client.ask(&endpoint::Sessions::call(&known))?;
+    /// What the daemon is asked: it checks everything, and does all of it or nothing.
+    fn request(
+        &self,
+        declared: Vec<DeclaredSession>,
+        sessions: &[Session],
+        global: &Global,
+    ) -> Result<request::Apply, Failure> {
         let there: BTreeMap<&str, &Session> =
             sessions.iter().map(|session| (session.name.as_str(), session)).collect();
-        let names: BTreeSet<String> = wanted.iter().map(|one| one.request.name.clone()).collect();
-        let mut plan = Plan::default();
-        for one in wanted {
-            match there.get(one.request.name.as_str()) {
-                Some(session) => plan.compare(client, session, one, &self.file)?,
-                None => {
-                    let mut request = new(one, &self.file)?;
-                    definition::take_from_here(&mut request, global);
-                    plan.create.push(request);
-                }
+        let mut request = request::Apply {
+            prune: self.prune,
+            dry_run: self.dry_run,
+            caller: inside::caller(),
+            ..request::Apply::default()
+        };
+        for one in declared {
+            if let Some(session) = there.get(one.request.name.as_str()) {
+                request.change.push(self.changed(session, one)?);
+            } else {
+                let mut new = definition::from_here(with_values(one, &self.file)?)?;
+                definition::take_from_here(&mut new, global);
+                request.create.push(new);
             }
         }
-        for session in sessions.iter().filter(|session| self.prune && !names.contains(&session.name)) {
-            match in_use(session) {
-                Some(why) => plan.skip.push((session.name.clone(), why)),
-                None => plan.archive.push(session.name.clone()),
-            }
+        Ok(request)
+    }
+
+    /// A session that exists keeps the values that it has; the others must be set here.
+    fn changed(&self, session: &Session, declared: DeclaredSession) -> Result<NewSession, Failure> {
+        let DeclaredSession { request, env_names } = declared;
+        let missing = env_names.into_iter().filter(|name| !session.env.contains(name)).collect();
+        with_values(DeclaredSession { request, env_names: missing }, &self.file)
+    }
+
+    /// An error about something in the file, with its name.
+    fn of_file(&self, mut error: ClientError) -> Failure {
+        if let ClientError::Refused(body) = &mut error
+            && body.message.starts_with("session `")
+        {
+            body.message = format!("{}: {}; nothing was changed", self.file.display(), body.message);
         }
-        Ok(plan)
+        Failure::from(error)
     }
 }
 
-/// How many of the file's sessions are above this one. In a cycle, which the daemon refuses, the count stops
-/// at the number of sessions.
-fn depth(name: &str, parents: &BTreeMap<String, Option<String>>) -> usize {
-    let above = std::iter::successors(Some(name), |name| parents.get(*name)?.as_deref());
-    above.take(parents.len() + 1).count()
-}
-
-/// Why a session that is not in the file is left alone: the reasons of `purge`, and that it runs.
-fn in_use(session: &Session) -> Option<String> {
-    let inbox = &session.inbox;
-    match () {
-        () if session.consumers > 0 => Some("a client is connected".to_owned()),
-        () if inbox.in_flight > 0 => Some("a turn is under way".to_owned()),
-        () if inbox.queued > 0 => Some("a message waits".to_owned()),
-        () if session.pid.is_some() => Some("it runs; `stop` it, or `archive` it".to_owned()),
-        () => None,
+/// The text of the file. Nothing is waited for: only a regular file ends.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    let bad = |problem| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, problem));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return bad("it is not a regular file");
     }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return bad("it has more than 8 MiB");
+    }
+    String::from_utf8(bytes).or_else(|_| bad("it is not UTF-8"))
 }
 
-/// A session that does not exist yet: variables given only by name must be set here.
-fn new(declared: DeclaredSession, file: &Path) -> Result<NewSession, Failure> {
+/// The request, with the values here of the variables that the file only names.
+fn with_values(declared: DeclaredSession, file: &Path) -> Result<NewSession, Failure> {
     let DeclaredSession { mut request, env_names } = declared;
     let mut env = request.env.take().unwrap_or_default();
     for name in env_names {
@@ -141,99 +158,44 @@ fn new(declared: DeclaredSession, file: &Path) -> Result<NewSession, Failure> {
         env.insert(name, value);
     }
     request.env = Some(env).filter(|env| !env.is_empty());
-    definition::from_here(request)
+    Ok(request)
 }
 
-impl Plan {
-    fn compare(
-        &mut self,
-        client: &Client,
-        session: &Session,
-        declared: DeclaredSession,
-        file: &Path,
-    ) -> Result<(), Failure> {
-        let DeclaredSession { mut request, env_names } = declared;
-        // Values that the session has are kept; the others must be set here.
-        let missing = env_names.into_iter().filter(|name| !session.env.contains(name)).collect();
-        let named = DeclaredSession { request: request.clone(), env_names: missing };
-        request.env = new(named, file)?.env;
-        let differences = client.ask(&endpoint::Differs::call(&request.name, &request))?;
-        match differences.is_empty() {
-            true => self.same.push(request.name),
-            false => self.change.push((request, differences)),
-        }
-        Ok(())
+/// Shows the differences like a diff; `running` are the sessions that an archive stops.
+fn tell(applied: &Applied, running: &BTreeSet<&str>) {
+    applied.created.iter().for_each(|name| talk(&format!("+ {name}")));
+    for ChangedSession { name, differences } in &applied.changed {
+        talk(&format!("~ {name}"));
+        differences.iter().for_each(|difference| talk(&line(difference)));
     }
-
-    fn is_empty(&self) -> bool {
-        self.create.is_empty() && self.change.is_empty() && self.archive.is_empty()
+    for name in applied.archived.iter().chain(applied.left.iter().map(|left| &left.session)) {
+        let first = if running.contains(name.as_str()) { "stopped, then " } else { "" };
+        talk(&format!("- {name} ({first}to the archive)"));
     }
-
-    /// Shows the differences like a diff.
-    fn show(&self, dry_run: bool) {
-        for request in &self.create {
-            talk(&format!("+ {}", request.name));
-        }
-        for (request, differences) in &self.change {
-            talk(&format!("~ {}", request.name));
-            differences.iter().for_each(|difference| talk(&line(difference)));
-        }
-        self.archive.iter().for_each(|name| talk(&format!("- {name} (to the archive)")));
-        self.skip.iter().for_each(|(name, why)| talk(&format!("{name} is left alone: {why}")));
-        if self.is_empty() {
-            talk(&"nothing to do");
-        } else if dry_run {
-            talk(&"nothing was changed");
-        }
-    }
-
-    /// Carries out the plan step by step; returns the first failure, which was already reported.
-    fn carry_out(&self, client: &Client, global: &Global) -> Option<Failure> {
-        let mut first = None;
-        let mut done = |name: &str, came: Result<String, Failure>| match came {
-            Ok(words) if !global.quiet => talk(&format!("{name} {words}")),
-            Ok(_) => {}
-            Err(failure) => {
-                failure.tell(global);
-                first.get_or_insert(failure);
-            }
-        };
-        for request in &self.create {
-            let made = client.ask(&endpoint::New::call(request)).map_err(Failure::from);
-            done(&request.name, made.map(|session: Session| format!("is created: {}", session.why)));
-        }
-        for (request, _) in &self.change {
-            let set = client.ask(&endpoint::Set::call(&request.name, request)).map_err(Failure::from);
-            done(&request.name, set.map(|session: Session| when(&session)));
-        }
-        for name in &self.archive {
-            let archived = client.ask(&endpoint::Archive::call(name)).map_err(Failure::from);
-            done(name, archived.map(|_: Session| "is archived".to_owned()));
-        }
-        first
-    }
-
-    fn object(&self) -> Value {
-        let names = |all: &[NewSession]| all.iter().map(|request| request.name.clone()).collect::<Vec<_>>();
-        let changed: Vec<Value> = self
-            .change
-            .iter()
-            .map(|(request, differences)| json!({ "name": request.name, "differences": differences }))
-            .collect();
-        let skipped: Vec<Value> =
-            self.skip.iter().map(|(name, why)| json!({ "name": name, "why": why })).collect();
-        json!({
-            "created": names(&self.create), "changed": changed, "unchanged": self.same,
-            "archived": self.archive, "skipped": skipped,
-        })
+    applied
+        .skipped
+        .iter()
+        .for_each(|skipped| talk(&format!("{} is left alone: {}", skipped.name, skipped.why)));
+    if is_empty(applied) {
+        talk(&"nothing to do");
     }
 }
 
-fn when(session: &Session) -> String {
-    match session.pid {
-        Some(_) => "is changed, from its next run on".to_owned(),
-        None => "is changed".to_owned(),
+fn is_empty(applied: &Applied) -> bool {
+    let Applied { created, changed, archived, left, .. } = applied;
+    created.is_empty() && changed.is_empty() && archived.is_empty() && left.is_empty()
+}
+
+fn tell_result(applied: &Applied, now: &[Session]) {
+    for session in now {
+        let name = &session.name;
+        match (applied.created.contains(name), session.pid) {
+            (true, _) => talk(&format!("{name} is created: {}", session.why)),
+            (false, Some(_)) => talk(&format!("{name} is changed, from its next run on")),
+            (false, None) => talk(&format!("{name} is changed")),
+        }
     }
+    applied.archived.iter().for_each(|name| talk(&format!("{name} is archived")));
 }
 
 fn line(difference: &Difference) -> String {
@@ -248,13 +210,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_comes_after_its_parent_and_a_circle_ends() {
-        let parents = BTreeMap::from([
-            ("a".to_owned(), Some("c".to_owned())),
-            ("b".to_owned(), Some("b".to_owned())),
-            ("c".to_owned(), Some("elsewhere".to_owned())),
-        ]);
-        assert!(depth("a", &parents) > depth("c", &parents));
-        assert_eq!(depth("b", &parents), 4);
+    fn only_a_regular_file_of_a_bounded_size_is_read_and_nothing_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        std::fs::write(path("good"), "[sessions.a]\n").unwrap();
+        std::fs::write(path("bytes"), b"\xff").unwrap();
+        std::fs::File::create(path("large")).unwrap().set_len(LARGEST + 1).unwrap();
+        std::fs::File::create(path("largest")).unwrap().set_len(LARGEST).unwrap();
+        assert_eq!(text_of(&path("good")).unwrap(), "[sessions.a]\n");
+        assert_eq!(text_of(&path("largest")).unwrap().len() as u64, LARGEST);
+        let rows = [
+            (path("fifo"), "not a regular file"),
+            (folder.path().to_owned(), "not a regular file"),
+            ("/dev/zero".into(), "not a regular file"),
+            (path("large"), "more than 8 MiB"),
+            (path("bytes"), "not UTF-8"),
+            (path("nowhere"), "No such file"),
+        ];
+        for (file, problem) in rows {
+            let error = text_of(&file).unwrap_err().to_string();
+            assert!(error.contains(problem), "{}: {error}", file.display());
+        }
     }
 }

@@ -55,6 +55,7 @@ impl DaemonVerb for New {
             let given = |name: &str| request.env.as_ref()?.get(name).cloned();
             let variable = |name: &str| given(name).or_else(|| std::env::var(name).ok());
             definition::warn_of_shared_server(request.agent.as_deref(), variable);
+            definition::warn_of_bare_prompt(request.agent.as_deref(), &daemon.global);
         }
         definition::warn_of_ceiling(&client, request.memory.as_deref(), &daemon.global)
     }

@@ -8,7 +8,7 @@ use crate::output::{Failure, ProgressLine, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::Purged;
-use pinfold_api::request::{self, Caller};
+use pinfold_api::request;
 use serde_json::json;
 
 /// What is cleared out.
@@ -31,7 +31,7 @@ impl DaemonVerb for Purge {
             include_active: self.include_active,
             mode: self.mode.clone(),
             dry_run: self.dry_run,
-            caller: caller(),
+            caller: inside::caller(),
         };
         let client = daemon.client()?;
         let progress = self.progress(daemon);
@@ -71,16 +71,5 @@ fn tell(purged: &Purged, dry_run: bool) {
         .for_each(|skipped| talk(&format!("{} is left alone: {}", skipped.name, skipped.why)));
     if purged.archived.is_empty() && purged.left.is_empty() {
         talk(&"nothing to do");
-    }
-}
-
-/// The caller: the session in our environment, and the processes above us.
-fn caller() -> Caller {
-    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-    Caller {
-        session: variable("PINFOLD_SESSION"),
-        run: variable("PINFOLD_RUN"),
-        socket: variable("PINFOLD_SOCKET"),
-        ancestors: inside::above(),
     }
 }

@@ -65,7 +65,7 @@ fn put_values_back(home: &Home, found: &BackupCopy) -> Result<(), Failure> {
     })
 }
 
-/// Whether the file exists and belongs to us: another user's would decide what our agents do.
+/// Whether the file exists, can be a backup, and belongs to us: another user's would decide what our agents do.
 fn own(file: &Path) -> Result<(), Failure> {
     let found = std::fs::metadata(file).map_err(|error| {
         let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
@@ -77,7 +77,14 @@ fn own(file: &Path) -> Result<(), Failure> {
         return Err(Failure::new(Kind::NotPermitted, message)
             .hint("copy it, if you trust what is in it: it says what your agents run"));
     }
-    Ok(())
+    // SQLite would read an empty file as a new database, and wait for the other end of a FIFO.
+    let problem = match () {
+        () if !found.is_file() => "is not a regular file",
+        () if found.len() == 0 => "is empty",
+        () => return Ok(()),
+    };
+    let damaged = Failure::new(Kind::Damaged, format!("{} {problem}", file.display()));
+    Err(damaged.hint("a backup is a file that `pinfold backup` made"))
 }
 
 /// Takes the daemon's locks, so that none starts meanwhile.

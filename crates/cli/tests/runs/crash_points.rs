@@ -27,8 +27,8 @@ fn passed_in(name: &str) -> Vec<String> {
 
 #[test]
 fn every_point_of_the_daemon_is_listed_once_and_every_listed_one_is_in_its_source() {
-    use pinfold_daemon::crash::{OF_GUESTS, OF_TAPES, POINTS};
-    let mut listed = [POINTS, OF_TAPES, OF_GUESTS].concat();
+    use pinfold_daemon::crash::{OF_DECLARATIONS, OF_GUESTS, OF_TAPES, POINTS};
+    let mut listed = [POINTS, OF_TAPES, OF_GUESTS, OF_DECLARATIONS].concat();
     listed.sort_unstable();
     assert_eq!(passed_in("daemon"), listed);
 }

@@ -1,5 +1,6 @@
 //! The daemon or a shim aborts at every step in turn; `up` follows, and the promises hold.
 
+mod declare;
 mod tape;
 
 use crate::processes;

@@ -5,6 +5,8 @@ mod accounts;
 mod again;
 mod agents;
 mod answers;
+mod applies;
+mod arguments;
 mod attach;
 mod chats;
 mod config;

@@ -22,6 +22,8 @@ pub(crate) enum Act {
     New,
     /// Change the definition of a session.
     Set,
+    /// Create, change and archive sessions as a file declares them; of a run only its own family.
+    Apply,
     /// Start, stop, interrupt or archive a session, or change its messages.
     Steer,
     /// Restore a session from the archive.
@@ -43,7 +45,7 @@ pub(crate) enum Act {
 }
 
 /// The words of `may` in config.toml: each lets a run act as a person.
-pub(crate) const MAY: [(&str, Act); 16] = [
+pub(crate) const MAY: [(&str, Act); 17] = [
     ("status", Act::Status),
     ("list", Act::List),
     ("metrics", Act::Metrics),
@@ -51,6 +53,7 @@ pub(crate) const MAY: [(&str, Act); 16] = [
     ("send", Act::Send),
     ("new", Act::New),
     ("set", Act::Set),
+    ("apply", Act::Apply),
     ("act", Act::Steer),
     ("restore", Act::Restore),
     ("purge", Act::Purge),
@@ -101,7 +104,7 @@ pub(crate) fn permits(act: Act, kind: CallerKind, relation: SessionRelation) -> 
         }
         (Act::Read | Act::Send, CallerKind::Run) => family,
         (Act::Steer | Act::Restore | Act::Set, CallerKind::Run) => matches!(relation, Itself | Child),
-        (Act::List | Act::New | Act::Purge, CallerKind::Run)
+        (Act::List | Act::New | Act::Apply | Act::Purge, CallerKind::Run)
         | (Act::List | Act::Read, CallerKind::Confined) => relation == Itself,
         (Act::Send, CallerKind::Confined) => matches!(relation, Itself | Parent),
         (
@@ -114,6 +117,7 @@ pub(crate) fn permits(act: Act, kind: CallerKind, relation: SessionRelation) -> 
             | Act::Hold
             | Act::New
             | Act::Set
+            | Act::Apply
             | Act::Steer
             | Act::Restore
             | Act::Purge
@@ -134,7 +138,7 @@ mod tests {
     use SessionRelation::{Child, Itself, Other, Parent};
 
     /// `+` means allowed: itself, parent, child, other; first for a run, then for a confined caller.
-    const TABLE: [(Act, &str, &str); 18] = [
+    const TABLE: [(Act, &str, &str); 19] = [
         (Act::Ping, "++++", "++++"),
         (Act::Status, "++++", "----"),
         (Act::List, "+---", "+---"),
@@ -144,6 +148,7 @@ mod tests {
         (Act::Hold, "++++", "----"),
         (Act::New, "+---", "----"),
         (Act::Set, "+-+-", "----"),
+        (Act::Apply, "+---", "----"),
         (Act::Steer, "+-+-", "----"),
         (Act::Restore, "+-+-", "----"),
         (Act::Purge, "+---", "----"),

@@ -1,6 +1,6 @@
 //! Why a session cannot be what its definition says: facts; `show/bad_definition.rs` has the wording.
 
-use crate::define::preset::{NotFilled, Protocol};
+use crate::define::preset::{NotFilled, Protocol, VendorIdForm};
 use pinfold_api::units::NotAQuantity;
 
 /// What is wrong with a definition.
@@ -32,14 +32,16 @@ pub(crate) enum BadDefinition {
     TooManyTags { tags: usize, most: usize },
     /// A tag that is too long.
     LongTag { bytes: usize, most: usize },
+    /// A tag with a control character.
+    OddTag { tag: String },
     /// More variables than a session may have.
     LargeEnvironment { bytes: usize, most: usize },
     /// Not a valid variable.
     NotAVariable { name: String },
     /// A variable that only pinfold sets.
     OwnVariable { name: String },
-    /// Not a valid vendor session id.
-    NotAVendorSession { id: String },
+    /// Not an id that the agent's vendor makes.
+    NotAVendorSession { id: String, form: VendorIdForm },
     /// A record of a worktree that is not as `new --worktree` writes it.
     NotAWorktree { path: String },
     /// The record of a worktree is kept as it was made.

@@ -4,8 +4,8 @@ use crate::define::attaching::{self, Defined};
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
 use crate::define::preset::{
-    self, AttachMode, ExecRules, Filling, NotFilled, PROMPT, PromptBy, SOCKET, SessionIds, VendorTranscript,
-    of_word,
+    self, AttachMode, ExecRules, Filling, NotFilled, PROMPT, PromptBy, SOCKET, SessionIds, VendorIdForm,
+    VendorTranscript, of_word,
 };
 pub(crate) use crate::define::preset::{COMMAND, MessageFormat, Preset, Protocol, TurnEndRule};
 use crate::define::transcript::Sought;
@@ -183,6 +183,7 @@ impl Definition {
         };
         definition.change(request)?;
         if let Some(preset) = preset {
+            definition.check_vendor_session(preset)?;
             if preset.session == SessionIds::Choose && definition.vendor_session.is_none() {
                 definition.vendor_session = Some(preset::chosen(crate::clock::dice()));
                 definition.vendor_chosen = true;
@@ -191,6 +192,11 @@ impl Definition {
             definition.fill(preset, None).map_err(|why| BadDefinition::NotFilled { agent, why })?;
         }
         Ok(definition)
+    }
+
+    /// Checks that its vendor session has an id that the vendor of this preset makes.
+    pub(crate) fn check_vendor_session(&self, preset: &Preset) -> Result<(), BadDefinition> {
+        self.vendor_session.as_deref().map_or(Ok(()), |id| vendor_id(id, preset.vendor_id))
     }
 
     /// Fills in the commands of a preset for this directory and vendor session; `transcript` says whether the
@@ -202,7 +208,9 @@ impl Definition {
     ) -> Result<(), NotFilled> {
         let dir = self.dir.display().to_string();
         // The message and the socket's path become known when a run starts.
-        let (vendor_session, prompt) = (self.vendor_session.as_deref(), Some(PROMPT));
+        // A record of an earlier version can have an id that is no argument: it is not continued.
+        let vendor_session = self.vendor_session.as_deref().filter(|id| preset.vendor_id.accepts(id));
+        let prompt = Some(PROMPT);
         let filling = Filling { dir: &dir, vendor_session, prompt, socket: SOCKET };
         let (command, interactive) = match transcript {
             Some(transcript) => {
@@ -284,7 +292,8 @@ impl Definition {
         self.parent = request.parent.clone().or(self.parent.take());
         self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
         if let Some(id) = &request.vendor_session {
-            self.vendor_session = Some(vendor_id(id)?);
+            vendor_id(id, VendorIdForm::Word)?;
+            self.vendor_session = Some(id.clone());
             self.vendor_chosen = false;
         }
         self.env.give(names_checked(request.env.clone().unwrap_or_default())?);
@@ -476,8 +485,11 @@ fn check_sizes(request: &NewSession) -> Result<(), BadDefinition> {
     if tags.len() > MOST_TAGS {
         return Err(BadDefinition::TooManyTags { tags: tags.len(), most: MOST_TAGS });
     }
-    match tags.iter().map(String::len).find(|length| *length > LONGEST_TAG) {
-        Some(bytes) => Err(BadDefinition::LongTag { bytes, most: LONGEST_TAG }),
+    if let Some(bytes) = tags.iter().map(String::len).find(|length| *length > LONGEST_TAG) {
+        return Err(BadDefinition::LongTag { bytes, most: LONGEST_TAG });
+    }
+    match tags.iter().find(|tag| tag.chars().any(char::is_control)) {
+        Some(tag) => Err(BadDefinition::OddTag { tag: tag.clone() }),
         None => Ok(()),
     }
 }
@@ -511,9 +523,11 @@ fn parse_mode(word: &str) -> Result<Mode, BadDefinition> {
 }
 
 /// Checks the id of a vendor session, which becomes an argument of a command.
-fn vendor_id(id: &str) -> Result<String, BadDefinition> {
-    let good = !id.is_empty() && !id.starts_with('-') && !id.chars().any(char::is_control) && id.len() <= 256;
-    if good { Ok(id.to_owned()) } else { Err(BadDefinition::NotAVendorSession { id: id.to_owned() }) }
+fn vendor_id(id: &str, form: VendorIdForm) -> Result<(), BadDefinition> {
+    match form.accepts(id) {
+        true => Ok(()),
+        false => Err(BadDefinition::NotAVendorSession { id: id.to_owned(), form }),
+    }
 }
 
 #[cfg(test)]

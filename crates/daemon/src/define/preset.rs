@@ -6,7 +6,7 @@
 pub use pinfold_agents::preset::{
     AttachMode, Does, ExecChanges, ExecRules, Filling, IdFile, IdFileKeys, LONGEST_ID_FILE, LONGEST_ROSTER,
     MessageFormat, NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol,
-    SessionIds, TurnEndRule, VendorDaemon, VendorStore, VendorTranscript, from_registry,
+    SessionIds, TurnEndRule, VendorDaemon, VendorIdForm, VendorStore, VendorTranscript, from_registry,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;

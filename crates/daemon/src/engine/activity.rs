@@ -91,7 +91,8 @@ impl Engine {
     fn learn_from_file(&mut self, id: SessionId, run: RunNumber, vendor: String) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let preset = self.config.preset(&tracked.definition.agent);
-        let follows = preset.is_some_and(|preset| preset.session != SessionIds::None);
+        let makes = |preset: Preset| preset.session != SessionIds::None && preset.vendor_id.accepts(&vendor);
+        let follows = preset.is_some_and(makes);
         if follows && self.as_known(tracked).vendor_session.as_ref() != Some(&vendor) {
             self.of_run(id, run, RunEvent::VendorLearned { id: vendor });
         }

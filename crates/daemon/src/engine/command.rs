@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::attaching::{AttachReply, AttachRequest};
+use super::declaration::Declaration;
 use super::reply::ReplyHandle;
 use super::session_view::SessionSnapshot;
 use super::why_not::WhyNot;
@@ -59,6 +60,8 @@ pub(crate) enum EngineCommand {
     Prune { batch: Batch, done: oneshot::Sender<Outcome> },
     /// A person lets an account go on; replies whether it was held.
     ResumeAccount { account: String, reply: oneshot::Sender<bool> },
+    /// Create, change and archive sessions, all of them or none.
+    Declare(Box<Declaration>),
     /// A burst is over: if nothing follows, return the memory it used to the kernel.
     RestSoon,
 }
@@ -67,7 +70,9 @@ impl EngineCommand {
     /// Whether its answer is recorded: such a command is refused while nothing can be recorded.
     pub(super) fn is_recorded(&self) -> bool {
         match self {
-            EngineCommand::Attach { .. } | EngineCommand::AttachAgain { .. } => true,
+            EngineCommand::Attach { .. } | EngineCommand::AttachAgain { .. } | EngineCommand::Declare(_) => {
+                true
+            }
             // These check for themselves, or record nothing.
             EngineCommand::Restore { .. }
             | EngineCommand::Rename { .. }
@@ -104,6 +109,7 @@ impl Engine {
             }
             EngineCommand::Prune { batch, done } => self.commit_pruning(batch, done),
             EngineCommand::ResumeAccount { account, reply } => _ = reply.send(self.resume_account(&account)),
+            EngineCommand::Declare(declaration) => self.declare(declaration),
             EngineCommand::RestSoon => self.rest_soon(),
         }
     }

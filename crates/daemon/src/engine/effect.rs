@@ -102,7 +102,8 @@ impl Engine {
     fn effect(&mut self, id: SessionId, decision: &mut Decision, durable: bool) -> Effect {
         let settles = exit_in(decision);
         // Gathered decisions are committed later.
-        let order = if durable && self.gathered.is_none() { self.order(id, decision, settles) } else { None };
+        let alone = self.gathered.is_none() && self.together.borrow().is_none();
+        let order = if durable && alone { self.order(id, decision, settles) } else { None };
         match order {
             Some(order) => Effect::WithCommit(order),
             None => Effect::After(Deeds { settles, actions: std::mem::take(&mut decision.actions) }),
@@ -125,10 +126,13 @@ impl Engine {
     }
 
     fn commit_with(&self, id: Option<SessionId>, batch: Batch, order: Option<Order>) {
-        crash::point("commit.before");
-        let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
         let beginnings = |id| self.sessions.get(&id).map_or(0, |tracked| tracked.beginnings);
         let of = id.map(|id| Committer { id, beginnings: beginnings(id) });
+        if let Some(together) = self.together.borrow_mut().as_mut() {
+            return together.add(of, batch);
+        }
+        crash::point("commit.before");
+        let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
         let told = move |outcome| {
             metrics.commit.took(begun.elapsed());
             handle.tell(LoopInput::Committed { of, outcome });

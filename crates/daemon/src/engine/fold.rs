@@ -9,6 +9,7 @@
 
 use super::Engine;
 use crate::crash;
+use crate::define::config::Config;
 use crate::engine::feed::FeedNews;
 use crate::engine::input::{LoopInput, Swept};
 use crate::engine::session::{Pending, Tracked};
@@ -50,7 +51,7 @@ impl Engine {
         if alone || !tracked.definition.has_tape() {
             return;
         }
-        let (setup, floor) = (setup(tracked), tracked.floor);
+        let (setup, floor) = (setup(tracked, &self.config), tracked.floor);
         let (fold, first) = Fold::begin(run, setup);
         if let Some(run) = tracked.live(run) {
             run.taping = Some(Box::new(HeardTape::begin(fold, first, floor, now)));
@@ -74,7 +75,7 @@ impl Engine {
             Ok(Some(cursor)) if cursor.run == run => HeardTape::resume(run, &cursor.state, floor, now),
             // The run was decided with a change of its definition, and nothing of it has been stored since.
             Ok(_) => {
-                let (fold, first) = Fold::begin(run, setup(tracked));
+                let (fold, first) = Fold::begin(run, setup(tracked, &self.config));
                 HeardTape::begin(fold, first, floor, now)
             }
             Err(problem) => {
@@ -511,8 +512,9 @@ fn is_headless(life: &Life) -> bool {
 }
 
 /// The set-up with which a run of a session starts.
-fn setup(tracked: &Tracked) -> Setup {
+fn setup(tracked: &Tracked, config: &Config) -> Setup {
     let definition = &tracked.definition;
+    let preset = config.preset(&definition.agent);
     let vendor_session = tracked.session.talk().conversation(definition.vendor_session.as_deref());
     let per_message = definition.protocol == Protocol::Exec;
     Setup {
@@ -523,6 +525,7 @@ fn setup(tracked: &Tracked) -> Setup {
         thread: definition.thread.clone(),
         dir: definition.dir.display().to_string(),
         vendor_session: vendor_session.map(str::to_owned),
+        vendor_id: preset.map(|preset| preset.vendor_id).unwrap_or_default(),
         prompted: tracked.session.inbox().next_waiting().filter(|_| per_message),
     }
 }

@@ -17,16 +17,30 @@ impl Engine {
         Ok(())
     }
 
-    /// Reconciles records and value files once all sessions are loaded. Blocks, so it runs before the loop
+    /// Reconciles records with value files and folders once all sessions are loaded. Blocks, so it runs before the loop
     /// begins.
     pub(crate) fn settle_given(&mut self) -> Result<(), EngineFault> {
         self.take_apart()?;
+        self.sweep_folders();
         // A record that cannot be read may name any of them.
         if self.damaged.is_empty() {
             let files = self.sessions.values().filter_map(|tracked| tracked.definition.env.file());
             self.values.sweep(&files.collect::<BTreeSet<Ulid>>());
         }
         Ok(())
+    }
+
+    /// Removes the empty folders of sessions that were never recorded: the daemon was killed before it could.
+    fn sweep_folders(&self) {
+        for entry in std::fs::read_dir(self.home.sessions()).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let Ok(id) = name.parse::<SessionId>() else { continue };
+            let known = self.sessions.contains_key(&id) || self.damaged.contains_key(&name);
+            if !known && !self.home.shim_socket(id).exists() {
+                // One with content stays, and is reported.
+                _ = std::fs::remove_dir(entry.path());
+            }
+        }
     }
 
     /// Moves the values out of old records. The database is then rewritten, since unused pages may still have

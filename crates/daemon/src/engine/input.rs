@@ -8,6 +8,7 @@ use crate::define::others::Others;
 use crate::define::preset::IdFile;
 use crate::engine::attaching::AttachNews;
 use crate::engine::command::{EngineCommand, Removal};
+pub(crate) use crate::engine::declaration::VariablesChange;
 use crate::engine::reply::ReplyHandle;
 use crate::engine::stopping::{Overdue, StopWatch};
 use crate::engine::taping::{self, NotedCursor};
@@ -204,15 +205,6 @@ pub(crate) struct Define {
     /// What happens to the variables it was given.
     pub(crate) given: VariablesChange,
     pub(crate) by: Option<Arc<By>>,
-}
-
-/// Whether a change concerns variables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VariablesChange {
-    /// They are those of the new definition.
-    Changed,
-    /// They stay what they are at the time of the change.
-    AsBefore,
 }
 
 /// A new session.

@@ -238,7 +238,11 @@ fn reason(text: &str) -> Option<String> {
 /// Logs a translator's note.
 fn noted(id: SessionId, run: RunNumber, note: &LogNote) {
     match note {
-        LogNote::Unknown { .. } | LogNote::Panicked { .. } | LogNote::LineTooLong | LogNote::Gap { .. } => {
+        LogNote::Unknown { .. }
+        | LogNote::Panicked { .. }
+        | LogNote::LineTooLong
+        | LogNote::Gap { .. }
+        | LogNote::OddSession => {
             warn!(%id, run = run.0, "{note}");
         }
         LogNote::Garbage { .. }
@@ -246,7 +250,6 @@ fn noted(id: SessionId, run: RunNumber, note: &LogNote) {
         | LogNote::StrayEnd { .. }
         | LogNote::EmptyEnd
         | LogNote::RequestDropped { .. }
-        | LogNote::OddSession
         | LogNote::Agent { .. } => debug!(%id, run = run.0, "{note}"),
     }
 }

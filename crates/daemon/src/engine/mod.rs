@@ -10,6 +10,8 @@ mod attaching;
 mod audit;
 mod command;
 mod deadlines;
+mod declaration;
+mod declare;
 mod down;
 mod effect;
 mod failed;
@@ -56,6 +58,7 @@ mod why_not;
 pub(crate) use accounts::AccountView;
 pub(crate) use attaching::{AttachRequest, AttachStanding, AttachedTo, GuestEnd, NotAttached, Standings};
 pub(crate) use command::{EngineCommand, Unsettled};
+pub(crate) use declaration::{Declaration, DeclaredChange, DeclaredNew, NotDeclared, Outline};
 pub(crate) use health::StoreHealth;
 pub(crate) use parts::{EngineFault, ForegroundParts, Parts, ResourceLimits};
 pub(crate) use purge::{CallerSocket, PurgeCandidate, PurgeModes};
@@ -82,6 +85,7 @@ use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_core::{Boot, Change, Decision, Event, EventKind, Now, RunNumber};
 use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -129,6 +133,8 @@ pub(crate) struct Engine {
     deadlines: Deadlines,
     /// What is being gathered for one session, to become durable together.
     gathered: Option<taping::GatheredBatch>,
+    /// What is being gathered for several sessions, to become durable together.
+    together: RefCell<Option<declare::CommonBatch>>,
     /// Sessions whose cursor is behind their fold, and when that is checked.
     unswept: BTreeSet<SessionId>,
     sweep_at: Option<Boot>,

@@ -17,6 +17,7 @@ use crate::ports::shims::ShimProcesses;
 use crate::ports::tapes::DiskTapes;
 use pinfold_shim::nursery::Nursery;
 use pinfold_store::Solo;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
@@ -77,6 +78,7 @@ impl Engine {
             config_refused: None,
             deadlines: Deadlines::default(),
             gathered: None,
+            together: RefCell::default(),
             unswept: BTreeSet::new(),
             sweep_at: None,
             accounts: super::accounts::Accounts::default(),

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 impl Engine {
     pub(super) fn create(&mut self, create: Create) {
         let name = create.name.as_str().to_owned();
-        if let Err(why) = self.is_free(&name).and_then(|()| self.has_place()) {
+        if let Err(why) = self.is_free(&name).and_then(|()| self.has_place_for(1)) {
             return self.not_created(create, why);
         }
         let id = SessionId(self.new_id());
@@ -32,7 +32,7 @@ impl Engine {
         }
         crash::point("create.folder");
         let name = create.name.as_str().to_owned();
-        match self.is_free(&name).and_then(|()| self.has_place()) {
+        match self.is_free(&name).and_then(|()| self.has_place_for(1)) {
             Ok(()) => self.store_new(id, name, create),
             Err(why) => {
                 self.ports.files.remove_empty(self.home.session(id));
@@ -55,17 +55,17 @@ impl Engine {
         Err(WhyNot::Exists { name: name.to_owned() })
     }
 
-    /// Whether there may be one more session.
-    fn has_place(&self) -> Result<(), WhyNot> {
+    /// Whether there may be so many more sessions.
+    pub(super) fn has_place_for(&self, new: usize) -> Result<(), WhyNot> {
         let most = self.config.settings("", "").session_limit as usize;
         let there = self.sessions.len();
-        if most == 0 || there < most {
+        if most == 0 || there + new <= most {
             return Ok(());
         }
         Err(WhyNot::TooMany { there })
     }
 
-    fn store_new(&mut self, id: SessionId, name: String, create: Create) {
+    pub(super) fn store_new(&mut self, id: SessionId, name: String, create: Create) {
         let now = self.ports.clock.now();
         let definition = create.definition;
         let settings = self.config.settings(&definition.agent, &name);
@@ -249,7 +249,7 @@ impl Engine {
     }
 }
 
-fn no_folder(NotMade { what, error }: &NotMade) -> WhyNot {
+pub(super) fn no_folder(NotMade { what, error }: &NotMade) -> WhyNot {
     let full = error.kind() == std::io::ErrorKind::StorageFull;
     WhyNot::NoFolder { what, full, problem: error.to_string() }
 }

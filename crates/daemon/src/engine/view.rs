@@ -2,6 +2,7 @@
 //! [`EngineView`] changes nothing.
 
 use super::accounts::AccountView;
+use super::declaration::{NotDeclared, Outline};
 use super::feed::ChangeKind;
 use super::purge::{CallerSocket, PurgeCandidate, PurgeModes};
 use super::session::Tracked;
@@ -174,6 +175,11 @@ impl<'a> EngineView<'a> {
         socket: Option<&CallerSocket>,
     ) -> Vec<PurgeCandidate> {
         self.0.to_purge(modes, purge, socket)
+    }
+
+    /// Whether sessions can be created, changed and archived like this.
+    pub(crate) fn allows(self, outline: &Outline) -> Result<(), NotDeclared> {
+        self.0.check_outline(outline).map(|_| ())
     }
 
     /// The preset of this name.

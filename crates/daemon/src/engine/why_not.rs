@@ -20,6 +20,8 @@ pub(crate) enum WhyNot {
     NoParent(Box<WhyNot>),
     /// The requested parent is the session itself or one of its descendants.
     ParentBelow { wanted: String },
+    /// The requested parent is archived by the same request.
+    ParentPruned { wanted: String },
     /// A session of this name exists.
     Exists { name: String },
     /// Another session took the name while this one was archived.
@@ -42,6 +44,8 @@ pub(crate) enum WhyNot {
     PerhapsRecorded { trouble: Trouble, what: String },
     /// A new session could not be recorded.
     NotRecorded { name: String, problem: String },
+    /// A change of several sessions could not be recorded.
+    NothingRecorded { problem: String },
     /// What is stored contradicts what was decided.
     Contradicted { name: String, problem: String, goes_on: GoesOn },
     /// The daemon is going down.

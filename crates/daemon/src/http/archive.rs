@@ -112,7 +112,7 @@ async fn refused(context: &HttpContext, id: SessionId, ask: Ask) -> Result<Optio
 }
 
 /// Why purge spares a session, in a few words.
-fn reason(why: Refusal) -> &'static str {
+pub(super) fn reason(why: Refusal) -> &'static str {
     match why {
         Refusal::Own => "it is the session that asks",
         Refusal::Connected => "a client is connected",

@@ -13,6 +13,7 @@ use axum::Json;
 use pinfold_api::object::{Declared, Difference};
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_store::SessionId;
 use std::sync::Arc;
 
 pub(crate) async fn definition(
@@ -30,16 +31,27 @@ pub(crate) async fn differs(
     SessionInPath(session): SessionInPath,
     JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Vec<Difference>> {
-    let id = find(&context, session.clone()).await?;
+    let id = find(&context, session).await?;
+    keeps_agent(&context, id, &request).await?;
     let (before, after) = changed(&context, id, &request).await?;
-    if let Some(agent) = request.agent.filter(|agent| *agent != before.agent) {
-        let own = &before.agent;
-        let message =
-            format!("session `{session}` is of agent `{own}`: it cannot become one of agent `{agent}`");
-        let body = ErrorBody::new(ErrorKind::BadConfig, message);
-        return Err(ApiError::from(body.hint("archive it first, or give the new one another name")));
-    }
     Ok(Json(differences(&before, &after)))
+}
+
+/// A file does not change the agent of a session.
+pub(super) async fn keeps_agent(
+    context: &HttpContext,
+    id: SessionId,
+    request: &NewSession,
+) -> Result<(), ApiError> {
+    let Some(agent) = &request.agent else { return Ok(()) };
+    let read = |known: SessionRef<'_>| (known.name().to_owned(), known.definition().agent.clone());
+    let (name, own) = context.handle.session(id, read).await?;
+    if own == *agent {
+        return Ok(());
+    }
+    let message = format!("session `{name}` is of agent `{own}`: it cannot become one of agent `{agent}`");
+    let body = ErrorBody::new(ErrorKind::BadConfig, message);
+    Err(ApiError::from(body.hint("archive it first, or give the new one another name")))
 }
 
 fn declared(name: String, definition: &Definition) -> Declared {
@@ -74,7 +86,7 @@ fn word<T: PartialEq>(words: &[(&'static str, T)], of: &T) -> String {
 
 /// The differences field by field, named as in a request. Of variables only the names are shown, and that a
 /// value differs.
-fn differences(before: &Definition, after: &Definition) -> Vec<Difference> {
+pub(super) fn differences(before: &Definition, after: &Definition) -> Vec<Difference> {
     let [old, new] = [before, after].map(|definition| fields(&declared(String::new(), definition)));
     let mut all: Vec<Difference> = old
         .into_iter()

@@ -155,6 +155,10 @@ async fn read(request: Request) -> Result<NewMessage, ApiError> {
             let body = ErrorBody::new(ErrorKind::Usage, text);
             Err(ApiError::with_status(body.hint("put it into a file, and send its path"), TOO_LARGE))
         }
+        Ok(message) if message.text.trim().is_empty() && message.files.is_empty() => {
+            let body = ErrorBody::new(ErrorKind::Usage, "the message is empty");
+            Err(ApiError::bad_value(body.hint("write what the agent is to do")))
+        }
         Ok(message) if message.text.contains('\0') => Err(usage("the message has a NUL byte in it".into())),
         Ok(message) if message.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > 1024) => {
             Err(usage("a key has between 1 and 1024 bytes".into()))

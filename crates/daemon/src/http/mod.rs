@@ -2,6 +2,7 @@
 
 mod admission;
 mod api_error;
+mod apply;
 mod archive;
 mod attach;
 mod beside;

@@ -5,9 +5,9 @@ use super::extract::Largest;
 use super::gate::RouteGate;
 use super::handler_arguments::HandlerArguments;
 use super::{
-    HttpContext, api_error, archive, attach, configured, declared, events, feed, gate, holds, locks, logs,
-    look, messages, metrics, openapi, rename, screen, search, session_list, session_stream, sessions, status,
-    usage,
+    HttpContext, api_error, apply, archive, attach, configured, declared, events, feed, gate, holds, locks,
+    logs, look, messages, metrics, openapi, rename, screen, search, session_list, session_stream, sessions,
+    status, usage,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -16,7 +16,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
-use pinfold_api::endpoint::{self, Address, Endpoint, Method};
+use pinfold_api::endpoint::{self, Address, AnswerPermission, Endpoint, Method};
 
 /// Larger bodies come only by mistake or malice.
 const LARGEST_BODY: usize = 2 << 20;
@@ -61,6 +61,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Archive => api.add::<endpoint::Archive, _, _>(Act::Steer, archive::archive),
         Address::Restore => api.add::<endpoint::Restore, _, _>(Act::Restore, archive::restore),
         Address::Wait => api.add::<endpoint::Wait, _, _>(Act::Read, sessions::wait),
+        Address::Apply => api.add::<endpoint::Apply, _, _>(Act::Apply, apply::apply),
         Address::Purge => api.add::<endpoint::Purge, _, _>(Act::Purge, archive::purge),
         Address::RestoreAll => api.add::<endpoint::RestoreAll, _, _>(Act::Purge, archive::restore_all),
         Address::Reload => api.add::<endpoint::Reload, _, _>(Act::Reload, configured::reload),
@@ -78,9 +79,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::CancelMessage => api.add::<endpoint::CancelMessage, _, _>(Act::Steer, messages::cancel),
         Address::RetryMessage => api.add::<endpoint::RetryMessage, _, _>(Act::Steer, messages::retry),
         Address::Interrupt => api.add::<endpoint::Interrupt, _, _>(Act::Steer, messages::interrupt),
-        Address::AnswerPermission => {
-            api.add::<endpoint::AnswerPermission, _, _>(Act::Answer, messages::answer)
-        }
+        Address::AnswerPermission => api.add::<AnswerPermission, _, _>(Act::Answer, messages::answer),
         Address::Locks => api.add::<endpoint::Locks, _, _>(Act::List, locks::list),
         Address::Hold => api.add::<endpoint::Hold, _, _>(Act::Hold, holds::hold),
     }
@@ -142,8 +141,12 @@ where
         Method::Post => MethodFilter::POST,
         Method::Delete => MethodFilter::DELETE,
     };
-    let is_send = E::DESCRIPTION.path == endpoint::Send::DESCRIPTION.path;
-    let largest = if is_send { messages::LARGEST_BODY } else { LARGEST_BODY };
+    let path = E::DESCRIPTION.path;
+    let largest = match () {
+        () if path == endpoint::Send::DESCRIPTION.path => messages::LARGEST_BODY,
+        () if path == endpoint::Apply::DESCRIPTION.path => apply::LARGEST_BODY,
+        () => LARGEST_BODY,
+    };
     let route: MethodRouter<HttpContext> = on(method, handler).layer(DefaultBodyLimit::max(largest));
     route.layer(Extension(Largest(largest)))
 }

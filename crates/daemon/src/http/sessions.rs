@@ -62,27 +62,7 @@ pub(crate) async fn create(
     context: HttpContext,
     JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Session> {
-    let name: Name =
-        request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
-    configured::up_to_date(&context).await?;
-    let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
-    let read = move |view: EngineView<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
-    let preset = context.handle.view(read).await??;
-    let definition = Definition::new(&request, preset.as_ref())?;
-    let definition = match context.pass.own() {
-        Some(own) => kin::as_child(&context, own, &request, definition).await?,
-        None => with_parent(&context, definition, None).await?,
-    };
-    let install = preset.as_ref().and_then(|preset| preset.install.clone());
-    let (definition, broken) = settle(definition, preset).await?;
-    if let Some(own) = context.pass.own() {
-        kin::is_inside(&context, own, &definition).await?;
-    }
-    if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
-        let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
-        return Err(body.hint(show::bad_definition::remedy(cause, install.as_deref())).into());
-    }
-    vendor_is_free(&context, &definition).await?;
+    let Creatable { name, definition, broken } = creatable(&context, &request).await?;
     let definition = with_given_kept(&context, definition).await?;
     let (sender, receiver) = oneshot::channel();
     let create = Create { name, definition, broken, by: context.handle.by(), reply: sender };
@@ -92,6 +72,40 @@ pub(crate) async fn create(
     let mut seen = watcher(&context, id).await?;
     _ = seen.wait_for(|seen| seen.state != CoreState::Starting).await;
     object(&context, id).await
+}
+
+/// A new session that was checked.
+pub(super) struct Creatable {
+    pub(super) name: Name,
+    pub(super) definition: Definition,
+    /// Why it cannot run, if it is created by force.
+    pub(super) broken: Option<CannotStart>,
+}
+
+/// Checks a request for a new session, and writes nothing.
+pub(super) async fn creatable(context: &HttpContext, request: &NewSession) -> Result<Creatable, ApiError> {
+    let name: Name =
+        request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
+    configured::up_to_date(context).await?;
+    let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
+    let read = move |view: EngineView<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
+    let preset = context.handle.view(read).await??;
+    let definition = Definition::new(request, preset.as_ref())?;
+    let definition = match context.pass.own() {
+        Some(own) => kin::as_child(context, own, request, definition).await?,
+        None => with_parent(context, definition, None).await?,
+    };
+    let install = preset.as_ref().and_then(|preset| preset.install.clone());
+    let (definition, broken) = settle(definition, preset).await?;
+    if let Some(own) = context.pass.own() {
+        kin::is_inside(context, own, &definition).await?;
+    }
+    if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
+        let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
+        return Err(body.hint(show::bad_definition::remedy(cause, install.as_deref())).into());
+    }
+    vendor_is_free(context, &definition).await?;
+    Ok(Creatable { name, definition, broken })
 }
 
 pub(crate) async fn set(
@@ -129,6 +143,9 @@ pub(super) async fn changed(
     }
     let agent = definition.agent.clone();
     let preset = context.handle.view(move |view| view.preset(&agent)).await?;
+    if let (Some(preset), Some(_)) = (&preset, &request.vendor_session) {
+        definition.check_vendor_session(preset)?;
+    }
     let (definition, broken) = settle(definition, preset).await?;
     if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
         kin::is_inside(context, own, &definition).await?;
@@ -321,7 +338,10 @@ async fn settle(
 
 /// Writes given values to disk before a record names them. If no record follows, they are deleted at the next
 /// start.
-async fn with_given_kept(context: &HttpContext, mut definition: Definition) -> Result<Definition, ErrorBody> {
+pub(super) async fn with_given_kept(
+    context: &HttpContext,
+    mut definition: Definition,
+) -> Result<Definition, ErrorBody> {
     let Some(given) = definition.env.unkept().cloned() else { return Ok(definition) };
     let values = context.values.clone();
     let kept = tokio::task::spawn_blocking(move || values.keep(&given)).await;

@@ -1,7 +1,7 @@
 //! What is wrong with a definition, in the words of the API, with what to do about it.
 
 use crate::define::bad_definition::BadDefinition;
-use crate::define::preset::{COMMAND, Protocol, protocol_word};
+use crate::define::preset::{COMMAND, Protocol, VendorIdForm, protocol_word};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::life::CannotStart;
 
@@ -43,6 +43,7 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::LongTag { bytes, most } => {
                 usage(format!("a tag has {bytes} bytes, and no more than {most} are taken"))
             }
+            BadDefinition::OddTag { tag } => odd_tag(&tag),
             BadDefinition::LargeEnvironment { bytes, most } => {
                 usage(format!("the environment has {bytes} bytes, and a session has no more than {most}"))
                     .hint("put large values into a file, and pass its path")
@@ -54,9 +55,7 @@ impl From<BadDefinition> for ErrorBody {
                 usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"))
                     .hint("another name can be given")
             }
-            BadDefinition::NotAVendorSession { id } => {
-                usage(format!("`{id}` is not the id of a vendor's session"))
-            }
+            BadDefinition::NotAVendorSession { id, form } => not_a_vendor_id(&id, form),
             BadDefinition::NotAWorktree { path } => not_a_worktree(&path),
             BadDefinition::OtherWorktree => other_worktree(),
         }
@@ -81,6 +80,15 @@ fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {
 fn no_place_for_prompt(agent: &str) -> ErrorBody {
     config(format!("agent `{agent}` runs once for each message, and its command does not say where that goes"))
         .hint(format!("write {{prompt}} where it stands in `command` (and in `resume`), or `prompt = \"stdin\"` in [agents.{agent}.exec]"))
+}
+
+fn odd_tag(tag: &str) -> ErrorBody {
+    usage(format!("tag `{}` contains a control character", tag.escape_debug()))
+}
+
+fn not_a_vendor_id(id: &str, form: VendorIdForm) -> ErrorBody {
+    usage(format!("`{}` is not the ID of a vendor session of this agent", id.escape_debug()))
+        .hint(format!("such an ID is {}", form.described()))
 }
 
 fn not_a_worktree(path: &str) -> ErrorBody {

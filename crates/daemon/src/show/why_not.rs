@@ -33,16 +33,14 @@ impl From<WhyNot> for ErrorBody {
             WhyNot::ParentBelow { wanted } => {
                 body(ErrorKind::BadConfig, format!("`{wanted}` is the session itself, or below it"))
             }
+            WhyNot::ParentPruned { wanted } => parent_pruned(&wanted),
             WhyNot::Exists { name } => exists(&name),
             WhyNot::NameTaken { name } => name_taken(&name),
             WhyNot::TooMany { there } => too_many(there),
             WhyNot::NoFolder { what, full, problem } => no_folder(what, full, &problem),
             WhyNot::NotArchived { name, state } => not_archived(&name, state),
             WhyNot::NotAtRest { name, state } => not_at_rest(&name, state),
-            WhyNot::ChildrenRun { name, running } => {
-                let text = format!("session `{name}` has children that run: {}", running.join(", "));
-                body(ErrorKind::Failed, text).hint("archive them first")
-            }
+            WhyNot::ChildrenRun { name, running } => children_run(&name, &running),
             WhyNot::NotDeleted { problem } => {
                 body(ErrorKind::Failed, format!("its output could not be deleted: {problem}"))
             }
@@ -52,9 +50,11 @@ impl From<WhyNot> for ErrorBody {
                 let message = format!("{}; {what} was on its way, and may still be recorded", why.message);
                 ErrorBody { message, ..why }
             }
-            WhyNot::NotRecorded { name, problem } => {
-                body(ErrorKind::Failed, format!("session `{name}` cannot be recorded: {problem}"))
-            }
+            WhyNot::NotRecorded { name, problem } => not_recorded(&format!("session `{name}`"), &problem),
+            WhyNot::NothingRecorded { problem } => body(
+                ErrorKind::Failed,
+                format!("nothing was changed, because it cannot be recorded: {problem}"),
+            ),
             WhyNot::Contradicted { name, problem, goes_on } => contradicted(&name, &problem, goes_on),
             WhyNot::GoingDown => body(ErrorKind::Unavailable, "the daemon is going down".into()),
         }
@@ -68,6 +68,20 @@ fn damage_hint(state: &Path) -> String {
         "nothing was changed; `pinfold restore-backup FILE` puts a backup back; its files are in {}",
         state.display()
     )
+}
+
+fn children_run(name: &str, running: &[String]) -> ErrorBody {
+    let text = format!("session `{name}` has children that run: {}", running.join(", "));
+    ErrorBody::new(ErrorKind::Failed, text).hint("archive them first")
+}
+
+fn parent_pruned(wanted: &str) -> ErrorBody {
+    let text = format!("its parent `{wanted}` is not declared, so `--prune` archives it");
+    ErrorBody::new(ErrorKind::BadConfig, text).hint(format!("declare `{wanted}` too, or leave out --prune"))
+}
+
+fn not_recorded(what: &str, problem: &str) -> ErrorBody {
+    ErrorBody::new(ErrorKind::Failed, format!("{what} cannot be recorded: {problem}"))
 }
 
 fn exists(name: &str) -> ErrorBody {

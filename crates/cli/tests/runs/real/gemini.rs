@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn with_a_shell() -> Stage {
     let words = |how: &str| {
         format!(
-            "[\"gemini\", \"--output-format\", \"stream-json\", \"--approval-mode\", \"yolo\", \"{how}\", \"{{vendor_session}}\", \"-p\", \"{{prompt}}\"]"
+            "[\"gemini\", \"--output-format\", \"stream-json\", \"--approval-mode\", \"yolo\", \"{how}\", \"{{vendor_session}}\", \"--prompt={{prompt}}\"]"
         )
     };
     let (command, resume) = (words("--session-id"), words("--resume"));
@@ -28,6 +28,14 @@ fn each_message_is_a_run_and_all_of_them_are_one_conversation() {
     assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
     assert_eq!(stage.world.events_of("api", "run_started").len(), 2);
     stage.shown("resume");
+}
+
+#[test]
+fn a_message_that_begins_with_a_dash_is_a_message() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    assert_eq!(stage.says("--help TURN-one"), "reply to one");
+    assert_eq!(stage.says("- a list, TURN-two"), "reply to two");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn every_key_of_the_documentation_is_known_and_set() {
     }
 }
 
-const MAY_BE: &str = "`may` is a list of these: status, list, metrics, read, send, new, set, act, restore, purge, attach, answer, rm, backup, reload, down";
+const MAY_BE: &str = "`may` is a list of these: status, list, metrics, read, send, new, set, apply, act, restore, purge, attach, answer, rm, backup, reload, down";
 
 /// A text, the wrong line in it, and the error.
 const WRONG: &[(&str, usize, &str)] = &[

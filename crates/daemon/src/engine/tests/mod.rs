@@ -5,6 +5,7 @@ mod accounts;
 mod activity;
 mod archive;
 mod attach;
+mod declare;
 mod durable;
 mod ends;
 mod files;

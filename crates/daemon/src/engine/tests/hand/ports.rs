@@ -76,7 +76,7 @@ pub(crate) struct Ordered {
     pub(crate) filed: Vec<(RunNumber, IdFiles, u32)>,
     /// Whether batches wait for the test.
     pub(crate) held_up: bool,
-    pub(super) commits: Vec<(Batch, Option<Order>, Then<Outcome>)>,
+    pub(crate) commits: Vec<(Batch, Option<Order>, Then<Outcome>)>,
     pub(crate) trouble: Trouble,
     /// Whether rows cannot be read.
     pub(crate) unreadable: bool,
