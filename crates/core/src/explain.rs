@@ -104,7 +104,8 @@ impl Session {
             }
             Life::Stopped => "stopped by a person; `start` runs it again".into(),
             Life::Failed { cause } => {
-                format!("failed: {}; `start` or a message tries again", self.fail_cause(cause))
+                let tries = if self.budgets.hurried { "`start`" } else { "`start` or a message" };
+                format!("failed: {}; {tries} tries again", self.fail_cause(cause))
             }
             Life::Archived { .. } => "archived: kept as a record; `restore` brings it back".into(),
         }
@@ -166,6 +167,9 @@ impl Session {
             }
         };
         match self.what_is_next(now.boot) {
+            Some(next) if self.budgets.hurried && self.inbox.queued() > 0 => {
+                format!("{what}{joint}{next}; `start` runs it now, more messages do not")
+            }
             Some(next) => format!("{what}{joint}{next}"),
             None => what,
         }
