@@ -24,6 +24,10 @@ pub struct Budgets {
     /// Starts in a row that the system refused for the time being.
     #[serde(default)]
     pub refused: u32,
+    /// Whether a message has already ended a wait or revived the failed session. Until the session works again,
+    /// later messages wait like everything else: a chatty sender must not turn a crash loop into a tight loop.
+    #[serde(default)]
+    pub hurried: bool,
 }
 
 impl Budgets {

@@ -243,6 +243,10 @@ pub enum Wakes {
     NotWhileStopped,
     /// It waits until the holder of the session's lock lets go.
     NotWhileBlocked,
+    /// It waits for the end of a backoff, which an earlier message has shortened already.
+    NotInBackoff,
+    /// It waits until the session is started: an earlier message had the failed session's one try.
+    NotWhileFailed,
     /// It waits until the session's account or budget allows a turn.
     NotWhileHeld,
     /// It waits until the daemon is back.

@@ -106,7 +106,7 @@ impl Session {
             }
             Life::Stopped => "stopped by a person; `start` runs it again".into(),
             Life::Failed { cause } => {
-                format!("failed: {}; {}", self.fail_cause(cause), what_helps(cause))
+                format!("failed: {}; {}", self.fail_cause(cause), self.what_helps(cause))
             }
             Life::Archived { .. } => "archived: kept as a record; `restore` brings it back".into(),
         }
@@ -168,6 +168,9 @@ impl Session {
             }
         };
         match self.what_is_next(now.boot) {
+            Some(next) if self.budgets.hurried && self.inbox.queued() > 0 => {
+                format!("{what}{joint}{next}; `start` runs it now, more messages do not")
+            }
             Some(next) => format!("{what}{joint}{next}"),
             None => what,
         }
@@ -179,6 +182,23 @@ impl Session {
         match crashes {
             0 | 1 => format!("{last}crashed once"),
             crashes => format!("{last}crashed {crashes} times in a row"),
+        }
+    }
+
+    /// Returns what ends a failure. A session keeps the PATH that it was created with.
+    fn what_helps(&self, cause: &FailCause) -> String {
+        let again = match self.budgets.hurried {
+            true => "`start` tries again",
+            false => "`start` or a message tries again",
+        };
+        match cause {
+            FailCause::CannotStart(CannotStart::ProgramMissing { program }) if !program.contains('/') => {
+                format!("install it, or run `pinfold set S --env PATH` in a shell that finds it; then {again}")
+            }
+            FailCause::CannotStart(_)
+            | FailCause::Ended(_)
+            | FailCause::CrashHardLimit { .. }
+            | FailCause::Interrupted => again.to_owned(),
         }
     }
 
@@ -268,17 +288,4 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
         sentence.push_str("; it goes on when that program leaves the conversation, which only you can end");
     }
     sentence
-}
-
-/// Returns what ends a failure. A session keeps the PATH that it was created with.
-fn what_helps(cause: &FailCause) -> &'static str {
-    match cause {
-        FailCause::CannotStart(CannotStart::ProgramMissing { program }) if !program.contains('/') => {
-            "install it, or run `pinfold set S --env PATH` in a shell that finds it; then `start` or a message tries again"
-        }
-        FailCause::CannotStart(_)
-        | FailCause::Ended(_)
-        | FailCause::CrashHardLimit { .. }
-        | FailCause::Interrupted => "`start` or a message tries again",
-    }
 }

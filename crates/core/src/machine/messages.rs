@@ -1,6 +1,7 @@
 //! Messages: queued in order, delivered one at a time, settled once.
 
 use super::draft::Draft;
+use crate::budgets::Budgets;
 use crate::decision::{Action, Answer, Change, Record, Refusal, Wakes};
 use crate::event::{MessageEvent, TurnEnd};
 use crate::ids::{MessageId, RunNumber};
@@ -41,7 +42,8 @@ impl Draft<'_> {
         why
     }
 
-    /// A message ends any wait at once and gives a failed session one try; it does not wake a stopped one.
+    /// A message ends a wait for a lock, and once in a streak of crashes a backoff; it gives a failed session one
+    /// try, and does not wake a stopped one.
     fn message_arrives(&mut self) -> (Wakes, Why) {
         let queued = Why::Message(MessageStep::Queued);
         if self.session.live.closing {
@@ -57,7 +59,10 @@ impl Draft<'_> {
                 self.begin(Purpose::Headless);
                 (Wakes::NotWhileBlocked, Why::Message(MessageStep::EndsTheWait))
             }
+            Life::Backoff { .. } if self.session.budgets.hurried => (Wakes::NotInBackoff, queued),
+            Life::Failed { .. } if self.session.budgets.hurried => (Wakes::NotWhileFailed, queued),
             Life::Backoff { .. } | Life::Failed { .. } => {
+                self.hurry(true);
                 self.begin(Purpose::Headless);
                 (Wakes::Yes, Why::Message(MessageStep::EndsTheWait))
             }
@@ -67,6 +72,14 @@ impl Draft<'_> {
             | Life::Held { .. }
             | Life::Stopping { .. }
             | Life::Archived { .. } => (Wakes::Yes, queued),
+        }
+    }
+
+    /// Notes whether messages have used up their right to end a wait.
+    pub(super) fn hurry(&mut self, hurried: bool) {
+        if self.session.budgets.hurried != hurried {
+            let budgets = Budgets { hurried, ..self.session.budgets.clone() };
+            self.change(Change::Budgets(Box::new(budgets)));
         }
     }
 

@@ -105,6 +105,8 @@ impl Draft<'_> {
     fn redefine(&mut self, spec: &Spec) -> Why {
         let in_force = if self.session.live_run().is_some() { InForce::NextRun } else { InForce::Now };
         self.change(Change::Spec(Box::new(spec.clone()), in_force));
+        // What kept it from working may be what was changed.
+        self.hurry(false);
         Why::Noted
     }
 

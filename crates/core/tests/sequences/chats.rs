@@ -250,6 +250,56 @@ fn a_message_ends_a_wait_at_once() {
     assert_eq!((driver.session.state(), driver.crashes()), (State::Running, 9), "the streak stays");
 }
 
+/// What becomes of the next message.
+fn wakes(driver: &mut Driver) -> Wakes {
+    driver.message();
+    match driver.answer {
+        Some(Answer::Queued { wakes, .. }) => wakes,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn messages_end_one_backoff_of_a_streak_and_then_wait() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.takes();
+    driver.ends(End::Code(1), 10);
+    assert_eq!((wakes(&mut driver), driver.session.state()), (Wakes::Yes, State::Running));
+    driver.ends(End::Code(1), 10);
+    let starts = driver.starts;
+    for _ in 0..60 {
+        assert_eq!(wakes(&mut driver), Wakes::NotInBackoff);
+    }
+    assert_eq!((driver.session.state(), driver.starts), (State::Backoff, starts));
+    assert!(driver.session.explain(driver.now).contains("`start` runs it now"));
+    driver.wait();
+    assert_eq!((driver.session.state(), driver.starts), (State::Running, starts + 1));
+    // A run that is stable begins a new streak, which a message may shorten once again.
+    driver.ends(End::Code(1), 300_001);
+    driver.ends(End::Code(1), 10);
+    assert_eq!(wakes(&mut driver), Wakes::Yes);
+}
+
+#[test]
+fn a_failed_session_has_one_try_by_message_until_it_is_started_or_changed() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.exits(78);
+    for renewed in [Event::Asked(Ask::Start), Event::SpecChanged(Box::new(Spec::new(Mode::OnDemand)))] {
+        assert_eq!((wakes(&mut driver), driver.session.state()), (Wakes::Yes, State::Running));
+        driver.exits(78);
+        assert_eq!((wakes(&mut driver), driver.session.state()), (Wakes::NotWhileFailed, State::Failed));
+        assert!(driver.session.explain(driver.now).contains("; `start` tries again"));
+        let starts = renewed == Event::Asked(Ask::Start);
+        driver.send(renewed);
+        if starts {
+            driver.exits(78);
+        }
+    }
+    assert!(driver.session.explain(driver.now).contains("; `start` or a message tries again"));
+}
+
 #[test]
 fn a_cancelled_message_is_not_delivered_and_a_retried_one_is() {
     let mut driver = on_demand();

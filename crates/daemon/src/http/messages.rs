@@ -135,6 +135,14 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
             "`{session}` is blocked by another process: `pinfold why {}` says which",
             quoted(session)
         )),
+        Wakes::NotInBackoff => Some(format!(
+            "`{session}` waits after a crash: the message is queued for its next run; `pinfold start {}` starts it now",
+            quoted(session)
+        )),
+        Wakes::NotWhileFailed => Some(format!(
+            "`{session}` has failed: the message is queued until you run `pinfold start {}`",
+            quoted(session)
+        )),
         Wakes::NotWhileHeld => Some(
             "what its account or its budget allows is used up: it waits; `pinfold why` tells till when"
                 .into(),
