@@ -38,6 +38,10 @@ pub(crate) enum BadDefinition {
     NotAVariable { name: String },
     /// A variable that only pinfold sets.
     OwnVariable { name: String },
+    /// Running beside a foreign agent, which this version cannot.
+    NoBeside,
+    /// The beginning of a new conversation and an existing one.
+    TwoConversations,
     /// Not a valid vendor session id.
     NotAVendorSession { id: String },
 }

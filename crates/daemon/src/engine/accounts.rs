@@ -121,6 +121,17 @@ impl Engine {
         self.touch_all_accounts();
     }
 
+    /// Another definition of a session came into force: it may use another account. Something was decided for
+    /// it, so it has been looked at.
+    pub(super) fn follow_account(&mut self, id: SessionId) {
+        self.know_account(id);
+        let hold = self.hold_of(id);
+        let held = self.sessions.get(&id).and_then(|tracked| tracked.session.held_by_account());
+        if held != hold.as_ref() {
+            self.happened(id, &Event::Held(hold.map(Box::new)), &Facts::default(), None);
+        }
+    }
+
     fn touch_all_accounts(&mut self) {
         let held = self.accounts.known.iter().filter(|(_, known)| !known.is_quiet());
         self.accounts.touched.extend(held.map(|(name, _)| Arc::clone(name)));

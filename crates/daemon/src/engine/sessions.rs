@@ -132,14 +132,15 @@ impl Engine {
         let now = self.ports.clock.now();
         let Define { mut definition, given, by } = define;
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        let before = tracked.definition.env.file();
+        let before = tracked.latest_definition().env.file();
         if given == VariablesChange::AsBefore {
-            definition.env.clone_from(&tracked.definition.env);
+            definition.env.clone_from(&tracked.latest_definition().env);
         }
-        let outdated = before.filter(|file| definition.env.file() != Some(*file));
         let settings = self.config.settings(&definition.agent, &tracked.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
-        tracked.definition = Arc::new(definition);
+        tracked.redefine(definition);
+        let named = [tracked.definition.env.file(), tracked.latest_definition().env.file()];
+        let outdated = before.filter(|file| !named.contains(&Some(*file)));
         self.know_account_first(id);
         let Some(decision) = self.decide(id, &event, now) else { return };
         // A session that is to run from now on starts here.
@@ -150,7 +151,7 @@ impl Engine {
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);
         }
-        batch.define(id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
+        batch.define(id, &tracked.stored_definition());
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
             batch.decided(

@@ -20,7 +20,7 @@ pub(crate) async fn definition(
     SessionInPath(session): SessionInPath,
 ) -> Answered<Declared> {
     let id = find(&context, session).await?;
-    let read = |known: SessionRef<'_>| (known.name().to_owned(), Arc::clone(known.definition()));
+    let read = |known: SessionRef<'_>| (known.name().to_owned(), Arc::clone(known.latest_definition()));
     let (name, definition) = context.handle.session(id, read).await?;
     Ok(Json(declared(name, &definition)))
 }

@@ -12,6 +12,7 @@ use crate::clock::NowSource;
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::others::Others;
 use crate::define::preset::Preset;
+use crate::define::setting::{CannotSet, Conversation};
 use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
 use crate::engine::session::STATES;
 use crate::engine::{EngineView, SessionRef, SessionSnapshot, WhyNot};
@@ -118,18 +119,24 @@ pub(super) async fn changed(
     request: &NewSession,
 ) -> Result<(Definition, Definition), ApiError> {
     if let Some(own) = context.pass.own() {
-        kin::may_set(own, id, request)?;
+        kin::may_set(context, own, id, request).await?;
     }
     configured::up_to_date(context).await?;
-    let before = changeable(context, id).await?;
-    let mut definition = before.clone();
-    definition.change(request)?;
+    let Changeable { name, definition: before, conversation } = changeable(context, id).await?;
+    let mut definition = Definition::clone(&before);
+    let agent = request.agent.clone().unwrap_or_else(|| before.agent.clone());
+    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
+    definition.set(request, preset.as_ref(), conversation).map_err(|why| cannot_set(&name, why))?;
+    if let Some(own) = context.pass.own() {
+        kin::is_within(context, own, id, (&before, &definition)).await?;
+    }
     if request.parent.is_some() {
         definition = with_parent(context, definition, Some(id)).await?;
     }
-    let agent = definition.agent.clone();
-    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
     let (definition, broken) = settle(definition, preset).await?;
+    if request.vendor_session.is_some() && definition.vendor_lock() != before.vendor_lock() {
+        vendor_is_free(context, &definition).await?;
+    }
     if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
         kin::is_inside(context, own, &definition).await?;
     }
@@ -138,17 +145,34 @@ pub(super) async fn changed(
             let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
             Err(body.hint("`--force` sets it all the same").into())
         }
-        None => Ok((before, definition)),
+        None => Ok((Arc::unwrap_or_clone(before), definition)),
     }
 }
 
-/// The definition of a session, if it can be changed: an archived one has no next run.
-async fn changeable(context: &HttpContext, id: SessionId) -> Result<Definition, ApiError> {
-    let read =
-        |known: SessionRef<'_>| (known.name().to_owned(), known.state(), Arc::clone(known.definition()));
-    let (name, state, definition) = context.handle.session(id, read).await?;
+fn cannot_set(name: &str, why: CannotSet) -> ApiError {
+    match why {
+        CannotSet::Bad(bad) => bad.into(),
+        CannotSet::OtherVendor { from, to } => show::bad_definition::other_vendor(name, &from, &to).into(),
+    }
+}
+
+/// A session that can be changed.
+struct Changeable {
+    name: String,
+    definition: Arc<Definition>,
+    conversation: Conversation,
+}
+
+/// The latest definition of a session, if it can be changed: an archived one has no next run.
+async fn changeable(context: &HttpContext, id: SessionId) -> Result<Changeable, ApiError> {
+    let read = |known: SessionRef<'_>| {
+        let definition = Arc::clone(known.latest_definition());
+        let conversation = Conversation::of(known.core(), &definition);
+        (known.state(), Changeable { name: known.name().to_owned(), definition, conversation })
+    };
+    let (state, changeable) = context.handle.session(id, read).await?;
     match state {
-        CoreState::Archived => Err(refusal(&name, Refusal::Archived)),
+        CoreState::Archived => Err(refusal(&changeable.name, Refusal::Archived)),
         CoreState::Idle
         | CoreState::Starting
         | CoreState::Running
@@ -157,7 +181,7 @@ async fn changeable(context: &HttpContext, id: SessionId) -> Result<Definition, 
         | CoreState::Blocked
         | CoreState::Held
         | CoreState::Stopped
-        | CoreState::Failed => Ok(Arc::unwrap_or_clone(definition)),
+        | CoreState::Failed => Ok(changeable),
     }
 }
 

@@ -181,13 +181,17 @@ fn a_changed_definition_counts_from_the_next_run_on_and_is_recorded() {
     let mut done =
         define(&mut room, id, &json!({ "mode": "once", "command": ["new"] }), VariablesChange::Changed);
     assert_eq!(done.try_recv(), Ok(()));
-    assert_eq!(room.engine.sessions[&id].definition.command, ["new"]);
+    let before = &room.engine.sessions[&id];
     assert_eq!(
-        room.engine.sessions[&id].session.spec().mode,
-        Mode::Always,
-        "this run was started as another"
+        (&before.definition.command[..], &before.latest_definition().command[..]),
+        (&["cat".to_owned()][..], &["new".to_owned()][..])
     );
+    assert_eq!(before.session.spec().mode, Mode::Always, "this run was started as another");
+    let Ok(Some(Loaded::Whole(stored))) = room.disk.reader().unwrap().session(id) else { panic!() };
+    let in_force = &stored.definition["in_force"];
+    assert_eq!((&in_force["run"], &in_force["definition"]["command"]), (&json!(FIRST), &json!(["cat"])));
     room.ends(id, FIRST, Exit::Code(0));
+    assert_eq!(room.engine.sessions[&id].definition.command, ["new"]);
     assert_eq!(room.engine.sessions[&id].session.spec().mode, Mode::Once);
     let Ok(Some(Loaded::Whole(stored))) = room.disk.reader().unwrap().session(id) else { panic!() };
     assert_eq!(stored.definition["command"], json!(["new"]));
