@@ -207,7 +207,7 @@ fn what_was_set_waits_for_the_next_run_and_is_all_true_of_it() {
         assert_eq!((&now["pending"], &now["dir"]), (&json!(null), &json!(to)), "{name}");
         assert_eq!(
             (&now["memory_limit_bytes"], &now["policy"]["idle_after"]),
-            (&json!(2_u64 << 30), &json!("1h")),
+            (&json!(2_u64 << 30), &json!(3_600_000)),
             "{name}"
         );
         let held = locks(&world, name);
@@ -315,7 +315,7 @@ fn what_set_cannot_do_is_refused_and_changes_nothing() {
         (&["s", "--", "no-such-program"], 78, "no-such-program"),
         (&["s", "--beside"], 2, "`--beside` is not available"),
         (&["s", "--new-conversation", "--vendor-session", "x"], 2, "cannot be used with"),
-        (&["s", "--parent", "s"], 2, ""),
+        (&["s", "--parent", "s"], 78, "is the session itself"),
         (&["s"], 2, "no change is given"),
     ];
     let before = (world.show("s"), world.show("chat"));

@@ -7,7 +7,7 @@ use super::Engine;
 use crate::define::definition::Definition;
 use crate::engine::session::Tracked;
 use pinfold_core::RunNumber;
-use pinfold_store::{SessionId, StoredSession};
+use pinfold_store::{SessionId, StoredSession, Ulid};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -39,8 +39,16 @@ impl Tracked {
         stored
     }
 
-    /// Takes a changed definition: from now on, or from the next run on if one is live.
-    pub(super) fn redefine(&mut self, definition: Definition) {
+    /// Takes a changed definition: from now on, or from the next run on if one is live. Returns the file with
+    /// values of variables that no definition names any more.
+    pub(super) fn redefine(&mut self, definition: Definition) -> Option<Ulid> {
+        let before = self.latest_definition().env.file();
+        self.take_definition(definition);
+        let named = [self.definition.env.file(), self.latest_definition().env.file()];
+        before.filter(|file| !named.contains(&Some(*file)))
+    }
+
+    fn take_definition(&mut self, definition: Definition) {
         if self.session.live_run().is_none() {
             (self.definition, self.next) = (Arc::new(definition), None);
             return;

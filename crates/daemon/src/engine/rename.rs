@@ -36,8 +36,12 @@ impl Engine {
         self.names.remove(&before);
         self.names.insert(name, id);
         // config.toml may have settings for this name.
-        let define =
-            Define { definition: Arc::unwrap_or_clone(definition), given: VariablesChange::AsBefore, by };
+        let define = Define {
+            base: None,
+            definition: Arc::unwrap_or_clone(definition),
+            given: VariablesChange::AsBefore,
+            by,
+        };
         self.define(id, define, oneshot::channel().0);
     }
 

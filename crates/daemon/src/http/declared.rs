@@ -31,14 +31,14 @@ pub(crate) async fn differs(
     JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Vec<Difference>> {
     let id = find(&context, session.clone()).await?;
-    let (before, after) = changed(&context, id, &request).await?;
-    if let Some(agent) = request.agent.filter(|agent| *agent != before.agent) {
-        let own = &before.agent;
+    let own = context.handle.session(id, |known| known.latest_definition().agent.clone()).await?;
+    if let Some(agent) = request.agent.as_ref().filter(|agent| **agent != own) {
         let message =
             format!("session `{session}` is of agent `{own}`: it cannot become one of agent `{agent}`");
         let body = ErrorBody::new(ErrorKind::BadConfig, message);
         return Err(ApiError::from(body.hint("archive it first, or give the new one another name")));
     }
+    let (before, after) = changed(&context, id, &request).await?;
     Ok(Json(differences(&before, &after)))
 }
 

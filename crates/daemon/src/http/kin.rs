@@ -25,9 +25,8 @@ pub(super) async fn as_child(
     let read = move |view: EngineView<'_>| {
         let parent = view.session(own).ok_or(WhyNot::Gone)?;
         if let Some(other) = wanted.filter(|wanted| view.find(wanted).ok() != Some(own)) {
-            return Err(refused(format!(
-                "a session that a run makes is its child, and not one of `{other}`"
-            )));
+            let message = format!("a session that a run makes is its child, and not one of `{other}`");
+            return Err(refused(message).hint(allowed::way_out("new", &parent.definition().agent)));
         }
         has_room(view, parent)?;
         Ok((parent.name().to_owned(), Arc::clone(parent.latest_definition())))

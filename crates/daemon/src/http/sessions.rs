@@ -13,7 +13,7 @@ use crate::define::definition::{COMMAND, Definition};
 use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::define::setting::{CannotSet, Conversation};
-use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
+use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
 use crate::engine::session::STATES;
 use crate::engine::{EngineView, SessionRef, SessionSnapshot, WhyNot};
 use crate::show;
@@ -95,29 +95,43 @@ pub(crate) async fn create(
     object(&context, id).await
 }
 
+/// A change is made again if another one came first, so many times.
+const MOST_CHANGES_AT_ONCE: usize = 100;
+
 pub(crate) async fn set(
     context: HttpContext,
     SessionInPath(session): SessionInPath,
     JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Session> {
-    let id = find(&context, session).await?;
-    let (_, definition) = changed(&context, id, &request).await?;
-    let given =
-        if definition.env.unkept().is_some() { VariablesChange::Changed } else { VariablesChange::AsBefore };
-    let definition = with_given_kept(&context, definition).await?;
-    let (reply, receiver) = oneshot::channel();
-    let define = Box::new(Define { definition, given, by: context.handle.by() });
-    context.handle.tell(LoopInput::Define { id, define, reply });
-    context.handle.answer(receiver).await?;
-    object(&context, id).await
+    let id = find(&context, session.clone()).await?;
+    for _ in 0..MOST_CHANGES_AT_ONCE {
+        if define(&context, id, &request).await? == Defined::Done {
+            return object(&context, id).await;
+        }
+    }
+    let body =
+        ErrorBody::new(ErrorKind::Busy, format!("session `{session}` is changed by others all the time"));
+    Err(body.hint("try again").into())
 }
 
-/// The definition of a session, and what it would be with this request.
+/// Changes a session, unless somebody else changes it meanwhile.
+async fn define(context: &HttpContext, id: SessionId, request: &NewSession) -> Result<Defined, ApiError> {
+    let (base, definition) = changed(context, id, request).await?;
+    let given =
+        if definition.env.unkept().is_some() { VariablesChange::Changed } else { VariablesChange::AsBefore };
+    let definition = with_given_kept(context, definition).await?;
+    let (reply, receiver) = oneshot::channel();
+    let define = Box::new(Define { base: Some(base), definition, given, by: context.handle.by() });
+    context.handle.tell(LoopInput::Define { id, define, reply });
+    Ok(context.handle.answer(receiver).await?)
+}
+
+/// The latest definition of a session, and what it would be with this request.
 pub(super) async fn changed(
     context: &HttpContext,
     id: SessionId,
     request: &NewSession,
-) -> Result<(Definition, Definition), ApiError> {
+) -> Result<(Arc<Definition>, Definition), ApiError> {
     if let Some(own) = context.pass.own() {
         kin::may_set(context, own, id, request).await?;
     }
@@ -145,7 +159,7 @@ pub(super) async fn changed(
             let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
             Err(body.hint("`--force` sets it all the same").into())
         }
-        None => Ok((Arc::unwrap_or_clone(before), definition)),
+        None => Ok((before, definition)),
     }
 }
 

@@ -418,7 +418,7 @@ fn a_person_is_a_person_however_the_shell_came_about() {
 #[test]
 fn a_directory_that_became_a_link_is_another_one() {
     let world = World::new();
-    for (name, option) in [("locked", "--beside"), ("used", "--no-dir-lock")] {
+    for (name, option) in [("locked", "--pty"), ("used", "--no-dir-lock")] {
         let (own, other) = (world.path(name), world.path(&format!("{name}-other")));
         std::fs::create_dir_all(own.join("deep")).unwrap();
         std::fs::create_dir_all(other.join("deep")).unwrap();

@@ -16,8 +16,6 @@ pub(super) enum Whose {
 /// The rule for one option of `set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SetRule {
-    /// It is not an option: it only names the session or describes the caller, and changes nothing.
-    NoOption,
     /// A run may set it of itself and of its children.
     Free,
     /// A run may lower it of itself; a child has at most what its parent has.
@@ -28,10 +26,10 @@ pub(super) enum SetRule {
     OfPerson,
 }
 
-/// Each field of a request, whether it is given, and its rule. A new field stops the build here: options that
+/// Each option of a request, whether it is given, and its rule. A new field stops the build here: options that
 /// become part of a command line, such as the vendor's own, belong with `command`.
-pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 24] {
-    use SetRule::{Free, Limit, NoOption, OfChild, OfPerson};
+pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 20] {
+    use SetRule::{Free, Limit, OfChild, OfPerson};
     let NewSession {
         name: _,
         agent,
@@ -54,12 +52,12 @@ pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 24]
         beside,
         force,
         command,
-        caller_dir,
-        caller_env,
-        caller_umask,
+        // `set` does not change these.
+        caller_dir: _,
+        caller_env: _,
+        caller_umask: _,
     } = request;
     [
-        ("name", true, NoOption),
         ("agent", agent.is_some(), OfPerson),
         ("vendor_session", vendor_session.is_some(), OfPerson),
         ("new_conversation", new_conversation.is_some(), OfPerson),
@@ -80,17 +78,15 @@ pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 24]
         ("beside", beside.is_some(), OfPerson),
         ("force", force.is_some(), OfPerson),
         ("command", command.is_some(), OfPerson),
-        ("caller_dir", caller_dir.is_some(), NoOption),
-        ("caller_env", caller_env.is_some(), NoOption),
-        ("caller_umask", caller_umask.is_some(), NoOption),
     ]
 }
 
 /// Whether a run of an agent may set the options that a request names; [`within`] compares limits.
 pub(super) fn may_set(agent: &str, whose: Whose, request: &NewSession) -> Result<(), ErrorBody> {
     let allowed = |rule| match (rule, whose) {
-        (SetRule::NoOption | SetRule::Free | SetRule::Limit, Whose::Own | Whose::Child)
-        | (SetRule::OfChild, Whose::Child) => true,
+        (SetRule::Free | SetRule::Limit, Whose::Own | Whose::Child) | (SetRule::OfChild, Whose::Child) => {
+            true
+        }
         (SetRule::OfChild, Whose::Own) | (SetRule::OfPerson, Whose::Own | Whose::Child) => false,
     };
     let refused = rules(request).into_iter().find(|(_, given, rule)| *given && !allowed(*rule));

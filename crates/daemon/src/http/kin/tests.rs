@@ -13,7 +13,6 @@ fn of(field: &str, value: &Value) -> NewSession {
 /// What a run may set: of its own session, and of a child.
 fn table() -> Vec<(&'static str, Value, bool, bool)> {
     vec![
-        ("name", json!("s"), true, true),
         ("agent", json!("x"), false, false),
         ("vendor_session", json!("x"), false, false),
         ("new_conversation", json!(true), false, false),
@@ -34,9 +33,6 @@ fn table() -> Vec<(&'static str, Value, bool, bool)> {
         ("beside", json!(true), false, false),
         ("force", json!(true), false, false),
         ("command", json!(["sh"]), false, false),
-        ("caller_dir", json!("/"), true, true),
-        ("caller_env", json!({}), true, true),
-        ("caller_umask", json!(0), true, true),
     ]
 }
 
