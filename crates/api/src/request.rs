@@ -18,6 +18,9 @@ pub struct NewSession {
     pub name: String,
     pub agent: Option<String>,
     pub vendor_session: Option<String>,
+    /// Forget the conversation of the vendor; the next run begins another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_conversation: Option<bool>,
     pub dir: Option<String>,
     #[schemars(with = "Option<Mode>")]
     pub mode: Option<String>,

@@ -9,7 +9,7 @@ use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
 use crate::last_exit::LastExit;
 use crate::life::{Life, Purpose};
-use crate::policy::Spec;
+use crate::policy::{Setup, Spec};
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
 use crate::running::{Leaving, Runs, Takeover};
@@ -52,12 +52,16 @@ pub enum Change {
     Budgets(Box<crate::budgets::Budgets>),
     /// A shim began or stopped keeping its locks while nothing runs.
     Shim(Shim),
+    /// The locks for a shim were taken; it is opened for this.
+    Opened(Setup),
     /// A message took a step.
     Message(MessageChange),
     /// A request of its agent took a step.
     Request(RequestChange),
     /// It is in this conversation of its vendor.
     Vendor(Box<Vendor>),
+    /// A person chose another conversation: the one that an agent named no longer counts.
+    VendorForgotten,
     /// A turn used this much.
     Spent(Box<Spending>),
     /// What its agent is doing changed.

@@ -12,9 +12,11 @@ impl Change {
             | Change::Budgets(_)
             | Change::LastExit(_)
             | Change::Shim(_)
+            | Change::Opened(_)
             | Change::Message(_)
             | Change::Request(_)
             | Change::Vendor(_)
+            | Change::VendorForgotten
             | Change::Spent(_)
             | Change::BudgetRaised(_)
             | Change::TurnSince(_)

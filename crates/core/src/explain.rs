@@ -193,7 +193,9 @@ impl Session {
         };
         match cause {
             FailCause::CannotStart(CannotStart::ProgramMissing { program }) if !program.contains('/') => {
-                format!("install it, or run `pinfold set S --env PATH` in a shell that finds it; then {again}")
+                format!(
+                    "install it, or run `pinfold set S --env PATH` in a shell that finds it; then {again}"
+                )
             }
             FailCause::CannotStart(_)
             | FailCause::Ended(_)

@@ -130,6 +130,19 @@ impl Default for Policy {
     }
 }
 
+/// Stands for the locks and the command of a definition. A shim is opened for one of them, so a run of another
+/// one needs another shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Setup(pub u64);
+
+impl Setup {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+    fn is_unknown(&self) -> bool {
+        *self == Setup::default()
+    }
+}
+
 /// The part of a session's definition that the core needs; argv, directory and environment stay in the shell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
@@ -159,6 +172,17 @@ pub struct Spec {
     /// Whether each run is for one message: only a message needs a run, and the end of the run ends the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_per_message: bool,
+    /// What a shim is opened for. A definition stored by an earlier version has none.
+    #[serde(default, skip_serializing_if = "Setup::is_unknown")]
+    pub setup: Setup,
+    /// How often a person chose another conversation of the vendor; each time, the learned one is forgotten.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub conversation: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_first(conversation: &u64) -> bool {
+    *conversation == 0
 }
 
 impl Spec {
@@ -175,6 +199,8 @@ impl Spec {
             budget: None,
             turn_time: None,
             run_per_message: false,
+            setup: Setup::default(),
+            conversation: 0,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::ids::{ConsumerId, RunNumber};
 use crate::inbox::{Inbox, MessageChange, Queued};
 use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
-use crate::policy::{Mode, Spec};
+use crate::policy::{Mode, Setup, Spec};
 use crate::regard::Regard;
 use crate::rules::memory::MemoryWatch;
 pub use crate::running::{Leaving, Need, Runs, Takeover};
@@ -40,6 +40,9 @@ pub struct Session {
     pub(crate) life: Life,
     pub(crate) runs: Runs,
     pub(crate) shim: Shim,
+    /// What the latest shim was opened for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opened: Option<Setup>,
     pub(crate) budgets: Budgets,
     #[serde(default)]
     pub(crate) last_exit: Option<Box<LastExit>>,
@@ -141,6 +144,7 @@ impl Session {
             life: Life::Idle { since: IdleSince::Created },
             runs: Runs::default(),
             shim: Shim::Absent,
+            opened: None,
             budgets: Budgets::default(),
             last_exit: None,
             inbox: Inbox::default(),
@@ -164,6 +168,7 @@ impl Session {
             Change::Budgets(budgets) => self.budgets = (**budgets).clone(),
             Change::LastExit(exit) => self.last_exit = Some(exit.clone()),
             Change::Shim(shim) => self.shim = *shim,
+            Change::Opened(setup) => self.opened = Some(*setup),
             Change::Message(step) => {
                 if let MessageChange::Delivering { .. } = step {
                     self.live.served = self.live_run();
@@ -172,6 +177,7 @@ impl Session {
             }
             Change::Request(step) => self.talk.apply(step),
             Change::Vendor(vendor) => self.talk.learn(vendor),
+            Change::VendorForgotten => self.talk.forget_vendor(),
             Change::Hold(hold) => self.live.hold.clone_from(hold),
             Change::BudgetRaised(allowed) => self.usage.get_or_insert_default().allowed = *allowed,
             Change::TurnTook(took) => self.usage.get_or_insert_default().took(*took),
@@ -217,6 +223,7 @@ impl Session {
             life: self.life.clone(),
             runs: self.runs,
             shim: self.shim,
+            opened: self.opened,
             budgets: self.budgets.clone(),
             last_exit: self.last_exit.clone(),
             inbox: self.inbox.outline(),
@@ -296,6 +303,11 @@ impl Session {
     #[must_use]
     pub fn next_spec(&self) -> Option<&Spec> {
         self.next_spec.as_deref()
+    }
+
+    /// Returns the latest definition: what it may use counts from now on, even during a run.
+    pub(crate) fn latest_spec(&self) -> &Spec {
+        self.next_spec().unwrap_or(&self.spec)
     }
 
     /// Returns the numbers of its runs.
@@ -379,6 +391,12 @@ impl Session {
     #[must_use]
     pub fn shim(&self) -> Shim {
         self.shim
+    }
+
+    /// Whether the shim that stands was opened for the locks and the command of the definition in force.
+    #[must_use]
+    pub fn fits_shim(&self) -> bool {
+        self.opened == Some(self.spec.setup)
     }
 
     /// Returns the takeover under way.

@@ -288,4 +288,8 @@ impl Talk {
     pub(crate) fn learn(&mut self, vendor: &Vendor) {
         self.vendor = Some(vendor.clone());
     }
+
+    pub(crate) fn forget_vendor(&mut self) {
+        self.vendor = None;
+    }
 }

@@ -103,8 +103,10 @@ impl Rows<'_> {
             Change::Budgets(_)
             | Change::LastExit(_)
             | Change::Shim(_)
+            | Change::Opened(_)
             | Change::Request(_)
             | Change::Vendor(_)
+            | Change::VendorForgotten
             | Change::Hold(_)
             | Change::BudgetRaised(_)
             | Change::TurnSince(_)

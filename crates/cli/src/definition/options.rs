@@ -63,8 +63,8 @@ pub(crate) struct DefinitionOptions {
     /// Do not lock the directory
     #[arg(long)]
     no_dir_lock: bool,
-    /// Run beside a foreign agent in the directory
-    #[arg(long)]
+    /// Run beside a foreign agent in the directory; refused, because this version cannot do it
+    #[arg(long, hide = true)]
     beside: bool,
     /// Create it although its program or directory is missing
     #[arg(long)]

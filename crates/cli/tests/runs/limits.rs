@@ -234,7 +234,7 @@ fn every_field_of_a_new_session_is_taken() {
     let all = json!({
         "name": "a", "agent": "command", "vendor_session": null, "dir": world.root, "mode": "on-demand",
         "memory": "256M", "idle": "10s", "stop_grace": "3s", "pty": false, "input": "json", "turns": "done",
-        "parent": "parent", "tags": ["x", "y"], "env": { "K": "secret" }, "dir_lock": false, "beside": true,
+        "parent": "parent", "tags": ["x", "y"], "env": { "K": "secret" }, "dir_lock": false, "beside": false,
         "force": false, "command": ["/bin/sleep", "100000"],
     });
     let (status, made) = ask(&world, "POST", "/v1/sessions", &all.to_string());

@@ -61,6 +61,7 @@ mod security;
 mod seen;
 mod sequences;
 mod services;
+mod settings;
 mod streams;
 mod surface;
 mod sweeper;

@@ -3,7 +3,7 @@
 use crate::decision::{Action, Answer, Change, Decision, InForce, Record, TakeoverEnd};
 use crate::event::Shim;
 use crate::life::{Goal, IdleSince, Life, Purpose, StartStage};
-use crate::policy::Mode;
+use crate::policy::{Mode, Spec};
 use crate::rules::memory::MemoryWatch;
 use crate::session::{Runs, Session};
 use crate::time::Now;
@@ -53,9 +53,10 @@ impl<'a> Draft<'a> {
         self.change(Change::Life(life));
     }
 
-    /// Begins a new run: under the shim that still stands, or by taking the locks first.
+    /// Begins a new run: under the shim that still stands and fits, or by taking the locks first.
     pub(super) fn begin(&mut self, purpose: Purpose) {
         self.forget_holder();
+        self.release_unfit();
         let run = self.session.runs.last.next();
         self.change(Change::Runs(Runs { last: run, ..self.session.runs }));
         let (stage, action) = match self.session.shim {
@@ -72,7 +73,17 @@ impl<'a> Draft<'a> {
         let settled = runs.settled.max(self.session.runs.settled);
         self.change(Change::Runs(Runs { settled, ..runs }));
         if let Some(spec) = self.session.next_spec.clone() {
-            self.change(Change::Spec(spec, InForce::Now));
+            self.put_in_force(spec);
+        }
+    }
+
+    /// Lets a definition count from now on. If it names another conversation, the learned one is forgotten.
+    pub(super) fn put_in_force(&mut self, spec: Box<Spec>) {
+        let chosen = spec.conversation != self.session.spec.conversation;
+        self.change(Change::Spec(spec, InForce::Now));
+        if chosen && self.session.talk.vendor().is_some() {
+            self.change(Change::VendorForgotten);
+            self.record(Record::VendorSession { run: self.session.runs.last, id: None });
         }
     }
 
@@ -97,6 +108,13 @@ impl<'a> Draft<'a> {
             self.change(Change::Shim(Shim::Absent));
             self.act(Action::Release);
             self.record(Record::LockReleased);
+        }
+    }
+
+    /// Dismisses a shim that was opened for other locks or another command than the next run needs.
+    pub(super) fn release_unfit(&mut self) {
+        if !self.session.fits_shim() {
+            self.release();
         }
     }
 

@@ -304,6 +304,7 @@ impl Draft<'_> {
         if wait > LONGEST_GAP {
             self.release();
         }
+        self.release_unfit();
         self.set_life(Life::Backoff { until: self.now.after(wait), reason, refused: None });
         if reason == WaitReason::Contended && holder.is_some() {
             self.act(Action::AwaitHolder);

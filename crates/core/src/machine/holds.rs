@@ -38,7 +38,7 @@ impl Session {
     #[must_use]
     pub fn over_budget(&self) -> Option<Hold> {
         let usage = self.usage.as_deref()?;
-        let spec = self.next_spec().unwrap_or(&self.spec);
+        let spec = self.latest_spec();
         let spent = usage.sum.cost.unwrap_or_default().less(usage.allowed.cost);
         let took = usage.time.saturating_sub(usage.allowed.time);
         let hold = |kind, of| Hold { kind, since: usage.at, until: None, asks: true, of };
@@ -77,7 +77,7 @@ impl Draft<'_> {
 
     /// Begins to count the time of a turn, if it is limited.
     pub(super) fn turn_begins(&mut self) {
-        if self.session.spec.turn_time.is_some() {
+        if self.session.latest_spec().turn_time.is_some() {
             self.change(Change::TurnSince(Some(self.now.boot)));
         }
     }

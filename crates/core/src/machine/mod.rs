@@ -103,10 +103,18 @@ impl Draft<'_> {
 
     /// Takes a new definition, which counts from the next run on or, if nothing runs, from now on.
     fn redefine(&mut self, spec: &Spec) -> Why {
-        let in_force = if self.session.live_run().is_some() { InForce::NextRun } else { InForce::Now };
-        self.change(Change::Spec(Box::new(spec.clone()), in_force));
         // What kept it from working may be what was changed.
         self.hurry(false);
+        let spec = Box::new(spec.clone());
+        if self.session.live_run().is_some() {
+            self.change(Change::Spec(spec, InForce::NextRun));
+            return Why::Noted;
+        }
+        self.put_in_force(spec);
+        // A shim that does not answer cannot be dismissed; the next run finds out.
+        if !self.session.live.mute {
+            self.release_unfit();
+        }
         Why::Noted
     }
 

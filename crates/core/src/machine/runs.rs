@@ -25,6 +25,9 @@ impl Draft<'_> {
             }
             Life::Starting { run: wanted, stage: StartStage::Reserving, purpose } if wanted == run => {
                 self.record(Record::LockAcquired { run });
+                if !self.session.fits_shim() {
+                    self.change(Change::Opened(self.session.spec.setup));
+                }
                 self.set_life(Life::Starting { run, stage: StartStage::Spawning, purpose });
                 self.act(Action::Spawn { run, purpose });
                 Why::LocksTaken

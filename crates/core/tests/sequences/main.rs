@@ -16,6 +16,7 @@ mod people;
 mod per_message;
 mod recovery;
 mod restarts;
+mod setups;
 mod stale;
 mod takeovers;
 mod talk;

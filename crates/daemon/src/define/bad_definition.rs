@@ -46,4 +46,8 @@ pub(crate) enum BadDefinition {
     NotAWorktree { path: String },
     /// The record of a worktree is kept as it was made.
     OtherWorktree,
+    /// Running beside a foreign agent, which this version cannot.
+    NoBeside,
+    /// The beginning of a new conversation and an existing one.
+    TwoConversations,
 }

@@ -84,6 +84,9 @@ pub(crate) struct Definition {
     /// pinfold chose that id, so nothing was said under it before this session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) vendor_chosen: bool,
+    /// How often a person chose another conversation of the vendor.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) conversation: u64,
     /// Where its agent stores its sessions, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) store: Option<String>,
@@ -94,6 +97,11 @@ pub(crate) struct Definition {
     /// what is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) worktree: Option<Box<SessionWorktree>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_first(conversation: &u64) -> bool {
+    *conversation == 0
 }
 
 fn is_line(protocol: &Protocol) -> bool {
@@ -122,7 +130,7 @@ mod as_text {
 pub(crate) struct StoredSpan(#[serde(with = "millis")] pub(crate) Duration);
 
 /// Checks that a preset and a request fit together.
-fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<(), BadDefinition> {
+pub(crate) fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<(), BadDefinition> {
     let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
     let agent = agent.to_owned();
     match preset {
@@ -160,14 +168,12 @@ impl Definition {
             stop_grace: None,
             budget: None,
             turn_time: None,
-            input: preset.map(|preset| preset.input).unwrap_or_default(),
-            turns: preset.map(|preset| preset.turns).unwrap_or_default(),
-            protocol: preset.map(|preset| preset.protocol).unwrap_or_default(),
-            exec: preset
-                .filter(|preset| preset.protocol == Protocol::Exec)
-                .map(|preset| Box::new(preset.exec.clone())),
-            thread: preset.map(|preset| preset.thread.clone()).unwrap_or_default(),
-            pty: preset.is_some_and(|preset| preset.pty),
+            input: MessageFormat::default(),
+            turns: TurnEndRule::default(),
+            protocol: Protocol::default(),
+            exec: None,
+            thread: BTreeMap::new(),
+            pty: false,
             interactive: Vec::new(),
             interactive_when_named: false,
             attach: AttachMode::Takeover,
@@ -177,19 +183,17 @@ impl Definition {
             env: Variables::of_caller(request.caller_env.clone().unwrap_or_default()),
             vendor_session: None,
             vendor_chosen: false,
+            conversation: 0,
             store: None,
             umask: request.caller_umask,
             worktree: request.worktree.clone().map(worktree::checked).transpose()?.map(Box::new),
         };
+        definition.take_from(preset);
         definition.change(request)?;
         if let Some(preset) = preset {
             definition.check_vendor_session(preset)?;
-            if preset.session == SessionIds::Choose && definition.vendor_session.is_none() {
-                definition.vendor_session = Some(preset::chosen(crate::clock::dice()));
-                definition.vendor_chosen = true;
-            }
-            let agent = definition.agent.clone();
-            definition.fill(preset, None).map_err(|why| BadDefinition::NotFilled { agent, why })?;
+            definition.choose_vendor_session(preset);
+            definition.fill_first(preset)?;
         }
         Ok(definition)
     }
@@ -197,6 +201,31 @@ impl Definition {
     /// Checks that its vendor session has an id that the vendor of this preset makes.
     pub(crate) fn check_vendor_session(&self, preset: &Preset) -> Result<(), BadDefinition> {
         self.vendor_session.as_deref().map_or(Ok(()), |id| vendor_id(id, preset.vendor_id))
+    }
+
+    /// Takes from the preset of its agent how that one is talked to; agent `command` has none.
+    pub(crate) fn take_from(&mut self, preset: Option<&Preset>) {
+        self.input = preset.map(|preset| preset.input).unwrap_or_default();
+        self.turns = preset.map(|preset| preset.turns).unwrap_or_default();
+        self.protocol = preset.map(|preset| preset.protocol).unwrap_or_default();
+        let exec = preset.filter(|preset| preset.protocol == Protocol::Exec);
+        self.exec = exec.map(|preset| Box::new(preset.exec.clone()));
+        self.thread = preset.map(|preset| preset.thread.clone()).unwrap_or_default();
+        self.pty = preset.is_some_and(|preset| preset.pty);
+    }
+
+    /// Chooses the id of its vendor session, if the agent leaves that to its caller and nobody has named one.
+    pub(crate) fn choose_vendor_session(&mut self, preset: &Preset) {
+        if preset.session == SessionIds::Choose && self.vendor_session.is_none() {
+            self.vendor_session = Some(preset::chosen(crate::clock::dice()));
+            self.vendor_chosen = true;
+        }
+    }
+
+    /// Fills in the commands of a preset; the error says what is missing.
+    pub(crate) fn fill_first(&mut self, preset: &Preset) -> Result<(), BadDefinition> {
+        let agent = self.agent.clone();
+        self.fill(preset, None).map_err(|why| BadDefinition::NotFilled { agent, why })
     }
 
     /// Fills in the commands of a preset for this directory and vendor session; `transcript` says whether the
@@ -274,6 +303,12 @@ impl Definition {
 
     /// Applies the fields a request names and leaves the rest.
     pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
+        if request.beside == Some(true) {
+            return Err(BadDefinition::NoBeside);
+        }
+        if request.new_conversation == Some(true) && request.vendor_session.is_some() {
+            return Err(BadDefinition::TwoConversations);
+        }
         self.pty = request.pty.unwrap_or(self.pty);
         if let Some(command) = request.command.clone().filter(|command| !command.is_empty()) {
             self.command = command;
@@ -356,6 +391,8 @@ impl Definition {
             budget: self.budget,
             turn_time: self.turn_time.map(|time| u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)),
             run_per_message: self.protocol == Protocol::Exec,
+            setup: self.setup(),
+            conversation: self.conversation,
         }
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod home;
 pub(crate) mod id_files;
 pub(crate) mod others;
 pub mod preset;
+pub(crate) mod setting;
 pub(crate) mod transcript;
 pub mod values;
 pub(crate) mod variables;

@@ -51,6 +51,11 @@ pub(crate) fn of_word<T: Copy>(words: &[(&str, T)], said: &str) -> Option<T> {
     words.iter().find(|(word, _)| *word == said).map(|(_, known)| *known)
 }
 
+/// The word for a value of one of these tables.
+pub(crate) fn word_of<T: PartialEq>(words: &[(&'static str, T)], of: &T) -> &'static str {
+    words.iter().find(|(_, known)| known == of).map_or("?", |(word, _)| word)
+}
+
 /// The word of a protocol.
 #[must_use]
 pub fn protocol_word(protocol: Protocol) -> &'static str {

@@ -121,6 +121,15 @@ impl Engine {
         self.touch_all_accounts();
     }
 
+    /// Another definition of a session came into force: it may use another account. A session that is just
+    /// being looked at hears of it afterwards.
+    pub(super) fn follow_account(&mut self, id: SessionId) {
+        self.know_account(id);
+        if !self.early.contains_key(&id) {
+            self.hold_session(id);
+        }
+    }
+
     fn touch_all_accounts(&mut self) {
         let held = self.accounts.known.iter().filter(|(_, known)| !known.is_quiet());
         self.accounts.touched.extend(held.map(|(name, _)| Arc::clone(name)));
@@ -382,7 +391,7 @@ impl Engine {
     }
 
     /// Tells a session what keeps it from its next turn, if that has changed.
-    fn hold_session(&mut self, id: SessionId) {
+    pub(super) fn hold_session(&mut self, id: SessionId) {
         let hold = self.hold_of(id);
         let Some(tracked) = self.sessions.get(&id) else { return };
         if tracked.session.held_by_account() != hold.as_ref() && !self.early.contains_key(&id) {

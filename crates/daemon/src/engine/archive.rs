@@ -69,11 +69,9 @@ impl Engine {
     /// A person restores it without its former parent.
     fn forget_parent(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        let definition = Arc::make_mut(&mut tracked.definition);
-        (definition.parent, definition.parent_id) = (None, None);
-        let definition = serde_json::to_value(&*tracked.definition).unwrap_or_default();
+        tracked.amend(|definition| (definition.parent, definition.parent_id) = (None, None));
         let mut batch = Batch::new();
-        batch.define(id, &definition);
+        batch.define(id, &tracked.stored_definition());
         self.commit(None, batch);
     }
 

@@ -193,7 +193,7 @@ impl Engine {
             if let Some(parent) = parents.of_changed.get(&id) {
                 self.give_parent(&mut definition, *parent, &folders);
             }
-            self.define(id, Define { definition, given, by: by.clone() }, oneshot::channel().0);
+            self.define(id, Define { base: None, definition, given, by: by.clone() }, oneshot::channel().0);
         }
         for id in archives {
             let facts = Facts { by: by.as_ref().map(|by| by.words()), ..Facts::default() };

@@ -43,6 +43,7 @@ impl Engine {
         #[cfg(test)]
         let before = self.witness.is_some().then(|| tracked.session.clone());
         let decision = tracked.session.handle(event, now);
+        tracked.follow_definition();
         debug!(event = event.word(), why = decision.why.rule(), "decided");
         #[cfg(test)]
         if let (Some(witness), Some(before)) = (&mut self.witness, before) {
@@ -205,6 +206,7 @@ impl Engine {
         loop {
             let Some(tracked) = self.sessions.get_mut(&id) else { return };
             if !tracked.pending.front().is_some_and(|pending| pending.durable) {
+                self.forget_outdated(id);
                 return self.speak(id);
             }
             let Some(pending) = tracked.pending.pop_front() else { return };

@@ -24,7 +24,9 @@ impl Engine {
         self.sweep_folders();
         // A record that cannot be read may name any of them.
         if self.damaged.is_empty() {
-            let files = self.sessions.values().filter_map(|tracked| tracked.definition.env.file());
+            let both =
+                self.sessions.values().flat_map(|known| [&known.definition, known.latest_definition()]);
+            let files = both.filter_map(|definition| definition.env.file());
             self.values.sweep(&files.collect::<BTreeSet<Ulid>>());
         }
         Ok(())
@@ -64,7 +66,7 @@ impl Engine {
         for (id, file) in ids.iter().zip(files) {
             let Some(tracked) = self.sessions.get_mut(id) else { continue };
             Arc::make_mut(&mut tracked.definition).env.kept_in(file);
-            batch.define(*id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
+            batch.define(*id, &tracked.stored_definition());
         }
         self.store.commit(batch).wait().map_err(EngineFault::Commit)?;
         info!("the values of --env of {} sessions are in files of their own now", ids.len());

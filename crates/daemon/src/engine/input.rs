@@ -45,7 +45,7 @@ pub(crate) enum LoopInput {
     /// A stop that cannot be recorded was noted, or could not be.
     StopNoted { id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded> },
     /// A client changed a session's definition.
-    Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
+    Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<Defined> },
     /// A client wants to read what the engine knows.
     Look(Looker),
     /// A client gives a command that no session decides.
@@ -199,8 +199,19 @@ pub(crate) enum AgentsOnDown {
     HandedOver,
 }
 
+/// What became of a changed definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Defined {
+    /// It is recorded.
+    Done,
+    /// Another change came first, which it does not contain: nothing was done.
+    Overtaken,
+}
+
 /// A changed definition.
 pub(crate) struct Define {
+    /// The latest definition that it was made from; `None` if it was made just now.
+    pub(crate) base: Option<Arc<Definition>>,
     pub(crate) definition: Definition,
     /// What happens to the variables it was given.
     pub(crate) given: VariablesChange,

@@ -21,6 +21,7 @@ mod gauges;
 mod given;
 mod health;
 mod hold;
+mod in_force;
 pub(crate) mod input;
 mod learn;
 mod memory;
@@ -306,8 +307,10 @@ impl Engine {
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let _about = about(tracked, run);
+        let defined = Arc::clone(&tracked.definition);
         let Some(decision) = self.decide(id, event, now) else { return };
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let redefined = !Arc::ptr_eq(&defined, &tracked.definition);
         let facts = in_whose_name(tracked, &decision, facts);
         if let Some(alone) = &mut self.alone {
             (alone.witness)(&decision);
@@ -322,6 +325,9 @@ impl Engine {
         self.follow_terminal(id);
         self.count(id, &decision);
         self.keep(id, decision, (facts, now.wall), reply);
+        if redefined {
+            self.follow_account(id);
+        }
         self.touch_account(id);
     }
 

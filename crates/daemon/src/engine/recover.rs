@@ -3,7 +3,6 @@
 use super::{Closing, Engine};
 use crate::crash;
 use crate::define::config::{Config, LoadError};
-use crate::define::definition::Definition;
 use crate::engine::input::LoopInput;
 use crate::engine::session::Tracked;
 use crate::ports::journal::Remembered;
@@ -48,7 +47,7 @@ impl Engine {
         for (id, parent) in named {
             let found = self.find(&parent).ok().filter(|parent| *parent != id);
             if let Some(tracked) = self.sessions.get_mut(&id) {
-                Arc::make_mut(&mut tracked.definition).parent_id = found;
+                tracked.amend(|definition| definition.parent_id = found);
             }
         }
     }
@@ -62,11 +61,8 @@ impl Engine {
 
     /// Takes a stored session and its latest run into memory.
     pub(super) fn enter(&mut self, stored: StoredSession, run: Option<(RunNumber, RunId)>) {
-        let read = serde_json::from_value(stored.definition.clone());
-        let read = read.map_err(|error| format!("its definition cannot be read: {error}"));
-        let definition: Definition = match read.and_then(|mut read| self.read_given(&mut read).map(|()| read))
-        {
-            Ok(definition) => definition,
+        let (definition, next) = match self.read_definitions(&stored) {
+            Ok(read) => read,
             Err(problem) => {
                 let id = stored.id.to_string();
                 return self.leave_alone(DamagedSession { id, name: stored.name, problem });
@@ -75,6 +71,7 @@ impl Engine {
         let id = stored.id;
         let mut tracked =
             Tracked::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
+        tracked.next = next.map(Arc::new);
         tracked.damaged = stored.damaged;
         tracked.latest = run;
         tracked.follow_run();
@@ -155,6 +152,7 @@ impl Engine {
             self.ask_down(id);
         }
         let early = self.early.remove(&id);
+        self.hold_session(id);
         early.into_iter().flatten().for_each(|input| self.take(input));
         self.take_waiting();
     }
@@ -243,8 +241,8 @@ impl Engine {
     /// Tells a session about changed settings; they count from its next run on.
     fn follow_config(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
-        let settings = self.config.settings(&tracked.definition.agent, &tracked.name);
-        let spec = tracked.definition.spec(&settings);
+        let definition = tracked.latest_definition();
+        let spec = definition.spec(&self.config.settings(&definition.agent, &tracked.name));
         if *tracked.session.next_spec().unwrap_or(tracked.session.spec()) != spec {
             self.happened(id, &Event::SpecChanged(Box::new(spec)), &Facts::default(), None);
         }

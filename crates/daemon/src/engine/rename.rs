@@ -20,7 +20,7 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return reply.refuse(WhyNot::Gone) };
         let before = std::mem::replace(&mut tracked.name, name.clone());
         let archived = tracked.session.state() == State::Archived;
-        let definition = Arc::clone(&tracked.definition);
+        let definition = Arc::clone(tracked.latest_definition());
         tracked.pending.push_back(Pending::recorded(tracked.snapshot(), Vec::new(), reply));
         let mut batch = Batch::new();
         batch.rename(id, &name);
@@ -36,8 +36,12 @@ impl Engine {
         self.names.remove(&before);
         self.names.insert(name, id);
         // config.toml may have settings for this name.
-        let define =
-            Define { definition: Arc::unwrap_or_clone(definition), given: VariablesChange::AsBefore, by };
+        let define = Define {
+            base: None,
+            definition: Arc::unwrap_or_clone(definition),
+            given: VariablesChange::AsBefore,
+            by,
+        };
         self.define(id, define, oneshot::channel().0);
     }
 
@@ -46,8 +50,8 @@ impl Engine {
         let children: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
         for child in children {
             let Some(tracked) = self.sessions.get_mut(&child) else { continue };
-            Arc::make_mut(&mut tracked.definition).parent = Some(name.to_owned());
-            batch.define(child, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
+            tracked.amend(|definition| definition.parent = Some(name.to_owned()));
+            batch.define(child, &tracked.stored_definition());
         }
     }
 

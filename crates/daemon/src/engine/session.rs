@@ -12,10 +12,10 @@ use crate::ports::locks::{CancellableWait, Obstacle, RunLocks};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::life::HolderSeen;
-use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
+use pinfold_core::{Action, MessageId, RunNumber, Session, Setup, State, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::{Flow, Size};
-use pinfold_store::{Cursor, RunId, SessionId};
+use pinfold_store::{Cursor, RunId, SessionId, Ulid};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,7 +39,12 @@ pub(crate) const STATES: [State; 10] = [
 pub(crate) struct Tracked {
     pub(crate) id: SessionId,
     pub(crate) name: String,
+    /// The definition in force: that of the live run, if there is one.
     pub(crate) definition: Arc<Definition>,
+    /// The definition from the next run on, if it was changed during this one.
+    pub(crate) next: Option<Arc<Definition>>,
+    /// Files with values of variables that no definition names any more.
+    pub(crate) outdated: Vec<Ulid>,
     pub(crate) created_at: Wall,
     /// The account that its runs use.
     pub(crate) account: Option<Arc<str>>,
@@ -51,6 +56,8 @@ pub(crate) struct Tracked {
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
+    /// What the locks of the reservation are for.
+    pub(crate) reserving: Setup,
     pub(crate) shim: Option<ShimLink>,
     /// How far it is with the daemon's shutdown.
     pub(crate) farewell: Farewell,
@@ -191,6 +198,8 @@ impl Tracked {
             id,
             name,
             definition: Arc::new(definition),
+            next: None,
+            outdated: Vec::new(),
             created_at: at,
             account: None,
             session,
@@ -198,6 +207,7 @@ impl Tracked {
             run: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
+            reserving: Setup::default(),
             shim: None,
             farewell: Farewell::default(),
             awaited: None,
@@ -267,6 +277,7 @@ impl Tracked {
             id: self.id,
             name: self.name.clone(),
             definition: Arc::clone(&self.definition),
+            next: self.next.clone(),
             core: self.session.outline(),
             created_at: self.created_at,
             account: self.account.clone(),

@@ -41,7 +41,10 @@ impl SessionSnapshot {
 pub(crate) struct SessionView {
     pub(crate) id: SessionId,
     pub(crate) name: String,
+    /// The definition in force.
     pub(crate) definition: Arc<Definition>,
+    /// The definition from the next run on, if it is another one.
+    pub(crate) next: Option<Arc<Definition>>,
     /// An outline: it does not list the queued messages.
     pub(crate) core: Session,
     pub(crate) created_at: Wall,

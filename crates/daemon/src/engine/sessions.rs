@@ -2,7 +2,7 @@
 
 use super::{Engine, WhyNot};
 use crate::crash;
-use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
+use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
 use crate::engine::reply::ReplyHandle;
 use crate::engine::session::{Pending, Tracked};
 use crate::ports::files::NotMade;
@@ -128,18 +128,20 @@ impl Engine {
         self.of_run(id, run, RunEvent::StartFailed(StartFailure::Hopeless(cause)));
     }
 
-    pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<()>) {
+    pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<Defined>) {
         let now = self.ports.clock.now();
-        let Define { mut definition, given, by } = define;
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        let before = tracked.definition.env.file();
-        if given == VariablesChange::AsBefore {
-            definition.env.clone_from(&tracked.definition.env);
+        if self.is_overtaken(id, &define) {
+            _ = reply.send(Defined::Overtaken);
+            return;
         }
-        let outdated = before.filter(|file| definition.env.file() != Some(*file));
+        let Define { base: _, mut definition, given, by } = define;
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if given == VariablesChange::AsBefore {
+            definition.env.clone_from(&tracked.latest_definition().env);
+        }
         let settings = self.config.settings(&definition.agent, &tracked.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
-        tracked.definition = Arc::new(definition);
+        let outdated = tracked.redefine(definition);
         self.know_account_first(id);
         let Some(decision) = self.decide(id, &event, now) else { return };
         // A session that is to run from now on starts here.
@@ -150,7 +152,7 @@ impl Engine {
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);
         }
-        batch.define(id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
+        batch.define(id, &tracked.stored_definition());
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
             batch.decided(
@@ -167,15 +169,26 @@ impl Engine {
             (Ok(_), Some(file)) => {
                 // No record names it any more.
                 crash::point("given.outdated");
-                files.remove_values(values, file, Box::new(move |()| _ = reply.send(())));
+                files.remove_values(values, file, Box::new(move |()| _ = reply.send(Defined::Done)));
             }
-            (Ok(_), None) => _ = reply.send(()),
+            (Ok(_), None) => _ = reply.send(Defined::Done),
             (Err(_), _) => {}
         });
         tracked.pending.push_back(Pending::recorded(tracked.snapshot(), decision.actions, defined));
         let due = tracked.session.next_deadline().map(|deadline| deadline.at);
         self.wake_at(id, due);
         self.commit(Some(id), batch);
+    }
+
+    /// Whether another change came first; the values of variables that were written for this one are deleted.
+    fn is_overtaken(&self, id: SessionId, define: &Define) -> bool {
+        let latest = self.sessions.get(&id).map(|tracked| tracked.latest_definition());
+        let (Some(base), Some(latest)) = (&define.base, latest) else { return false };
+        let overtaken = !Arc::ptr_eq(base, latest);
+        if overtaken && define.given == VariablesChange::Changed {
+            self.forget_given(&define.definition);
+        }
+        overtaken
     }
 
     /// Whether no damaged session has this name.

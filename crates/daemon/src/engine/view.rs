@@ -42,8 +42,14 @@ impl<'a> SessionRef<'a> {
         self.0.created_at
     }
 
+    /// The definition in force.
     pub(crate) fn definition(self) -> &'a Arc<Definition> {
         &self.0.definition
+    }
+
+    /// The definition that the next run is started with.
+    pub(crate) fn latest_definition(self) -> &'a Arc<Definition> {
+        self.0.latest_definition()
     }
 
     pub(crate) fn state(self) -> State {

@@ -21,7 +21,7 @@ pub(crate) async fn definition(
     SessionInPath(session): SessionInPath,
 ) -> Answered<Declared> {
     let id = find(&context, session).await?;
-    let read = |known: SessionRef<'_>| (known.name().to_owned(), Arc::clone(known.definition()));
+    let read = |known: SessionRef<'_>| (known.name().to_owned(), Arc::clone(known.latest_definition()));
     let (name, definition) = context.handle.session(id, read).await?;
     Ok(Json(declared(name, &definition)))
 }
@@ -44,7 +44,7 @@ pub(super) async fn keeps_agent(
     request: &NewSession,
 ) -> Result<(), ApiError> {
     let Some(agent) = &request.agent else { return Ok(()) };
-    let read = |known: SessionRef<'_>| (known.name().to_owned(), known.definition().agent.clone());
+    let read = |known: SessionRef<'_>| (known.name().to_owned(), known.latest_definition().agent.clone());
     let (name, own) = context.handle.session(id, read).await?;
     if own == *agent {
         return Ok(());

@@ -1,9 +1,13 @@
-//! What a run may do to sessions: create children of its own, in its own directory, with its own environment.
+//! What a run may do to sessions: create children of its own, in its own directory, with its own environment
+//! and within its own limits, and change them and itself.
+
+mod allowed;
 
 use super::HttpContext;
 use super::api_error::ApiError;
 use crate::define::definition::{Definition, check_environment, names_checked};
 use crate::engine::{EngineView, SessionRef, WhyNot};
+use allowed::Whose;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::State;
@@ -21,12 +25,11 @@ pub(super) async fn as_child(
     let read = move |view: EngineView<'_>| {
         let parent = view.session(own).ok_or(WhyNot::Gone)?;
         if let Some(other) = wanted.filter(|wanted| view.find(wanted).ok() != Some(own)) {
-            return Err(refused(format!(
-                "a session that a run makes is its child, and not one of `{other}`"
-            )));
+            let message = format!("a session that a run makes is its child, and not one of `{other}`");
+            return Err(refused(message).hint(allowed::way_out("new", &parent.definition().agent)));
         }
         has_room(view, parent)?;
-        Ok((parent.name().to_owned(), Arc::clone(parent.definition())))
+        Ok((parent.name().to_owned(), Arc::clone(parent.latest_definition())))
     };
     let (name, parent) = context.handle.view(read).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(own));
@@ -35,7 +38,22 @@ pub(super) async fn as_child(
     definition.env.give(given);
     check_environment(&definition.env).map_err(ErrorBody::from)?;
     definition.umask = parent.umask;
+    inherit_limits(&mut definition, request, &parent);
+    allowed::within("new", &definition, None, &parent)?;
     Ok(definition)
+}
+
+/// Gives a child the limits of its parent that the request does not name.
+fn inherit_limits(child: &mut Definition, request: &NewSession, parent: &Definition) {
+    if request.budget.is_none() {
+        child.budget = parent.budget;
+    }
+    if request.turn_time.is_none() {
+        child.turn_time = parent.turn_time;
+    }
+    if request.memory.is_none() {
+        child.memory = parent.memory;
+    }
 }
 
 fn has_room(view: EngineView<'_>, parent: SessionRef<'_>) -> Result<(), ErrorBody> {
@@ -57,18 +75,30 @@ fn has_room(view: EngineView<'_>, parent: SessionRef<'_>) -> Result<(), ErrorBod
     Ok(())
 }
 
-/// Whether a run may change these fields of its own session or of a child.
-pub(super) fn may_set(own: SessionId, changed: SessionId, request: &NewSession) -> Result<(), ErrorBody> {
-    let never = [
-        ("command", request.command.is_some() && own == changed),
-        ("env", request.env.is_some() && own == changed),
-        ("agent", request.agent.is_some() && own == changed),
-        ("parent", request.parent.is_some()),
-    ];
-    match never.into_iter().find(|(_, set)| *set) {
-        Some((field, _)) => Err(refused(format!("a run may not set `{field}` here")).hint("a person may")),
-        None => Ok(()),
+/// Whether a run may change the options that a request names, in its own session or in a child.
+pub(super) async fn may_set(
+    context: &HttpContext,
+    own: SessionId,
+    changed: SessionId,
+    request: &NewSession,
+) -> Result<(), ApiError> {
+    let agent = context.handle.session(own, |own| own.definition().agent.clone()).await?;
+    let whose = if own == changed { Whose::Own } else { Whose::Child };
+    Ok(allowed::may_set(&agent, whose, request)?)
+}
+
+/// Whether a run stays within its limits with this change of its own session or of a child.
+pub(super) async fn is_within(
+    context: &HttpContext,
+    own: SessionId,
+    changed: SessionId,
+    (before, after): (&Definition, &Definition),
+) -> Result<(), ApiError> {
+    let parent = context.handle.session(own, |own| Arc::clone(own.latest_definition())).await?;
+    if own == changed {
+        return Ok(allowed::is_lower(&parent.agent, after, before)?);
     }
+    Ok(allowed::within("set", after, Some(before), &parent)?)
 }
 
 /// Whether a run may give a session this directory: its own, or one inside it.

@@ -12,7 +12,8 @@ use crate::clock::NowSource;
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::others::Others;
 use crate::define::preset::Preset;
-use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
+use crate::define::setting::{CannotSet, Conversation};
+use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
 use crate::engine::session::STATES;
 use crate::engine::{EngineView, SessionRef, SessionSnapshot, WhyNot};
 use crate::show;
@@ -108,45 +109,65 @@ pub(super) async fn creatable(context: &HttpContext, request: &NewSession) -> Re
     Ok(Creatable { name, definition, broken })
 }
 
+/// A change is made again if another one came first, so many times.
+const MOST_CHANGES_AT_ONCE: usize = 100;
+
 pub(crate) async fn set(
     context: HttpContext,
     SessionInPath(session): SessionInPath,
     JsonBody(request): JsonBody<NewSession>,
 ) -> Answered<Session> {
-    let id = find(&context, session).await?;
-    let (_, definition) = changed(&context, id, &request).await?;
-    let given =
-        if definition.env.unkept().is_some() { VariablesChange::Changed } else { VariablesChange::AsBefore };
-    let definition = with_given_kept(&context, definition).await?;
-    let (reply, receiver) = oneshot::channel();
-    let define = Box::new(Define { definition, given, by: context.handle.by() });
-    context.handle.tell(LoopInput::Define { id, define, reply });
-    context.handle.answer(receiver).await?;
-    object(&context, id).await
+    let id = find(&context, session.clone()).await?;
+    for _ in 0..MOST_CHANGES_AT_ONCE {
+        if define(&context, id, &request).await? == Defined::Done {
+            return object(&context, id).await;
+        }
+    }
+    let body =
+        ErrorBody::new(ErrorKind::Busy, format!("session `{session}` is changed by others all the time"));
+    Err(body.hint("try again").into())
 }
 
-/// The definition of a session, and what it would be with this request.
+/// Changes a session, unless somebody else changes it meanwhile.
+async fn define(context: &HttpContext, id: SessionId, request: &NewSession) -> Result<Defined, ApiError> {
+    let (base, definition) = changed(context, id, request).await?;
+    let given =
+        if definition.env.unkept().is_some() { VariablesChange::Changed } else { VariablesChange::AsBefore };
+    let definition = with_given_kept(context, definition).await?;
+    let (reply, receiver) = oneshot::channel();
+    let define = Box::new(Define { base: Some(base), definition, given, by: context.handle.by() });
+    context.handle.tell(LoopInput::Define { id, define, reply });
+    Ok(context.handle.answer(receiver).await?)
+}
+
+/// The latest definition of a session, and what it would be with this request.
 pub(super) async fn changed(
     context: &HttpContext,
     id: SessionId,
     request: &NewSession,
-) -> Result<(Definition, Definition), ApiError> {
+) -> Result<(Arc<Definition>, Definition), ApiError> {
     if let Some(own) = context.pass.own() {
-        kin::may_set(own, id, request)?;
+        kin::may_set(context, own, id, request).await?;
     }
     configured::up_to_date(context).await?;
-    let before = changeable(context, id).await?;
-    let mut definition = before.clone();
-    definition.change(request)?;
+    let Changeable { name, definition: before, conversation } = changeable(context, id).await?;
+    let mut definition = Definition::clone(&before);
+    let agent = request.agent.clone().unwrap_or_else(|| before.agent.clone());
+    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
+    definition.set(request, preset.as_ref(), conversation).map_err(|why| cannot_set(&name, why))?;
+    if let Some(own) = context.pass.own() {
+        kin::is_within(context, own, id, (&before, &definition)).await?;
+    }
     if request.parent.is_some() {
         definition = with_parent(context, definition, Some(id)).await?;
     }
-    let agent = definition.agent.clone();
-    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
     if let (Some(preset), Some(_)) = (&preset, &request.vendor_session) {
         definition.check_vendor_session(preset)?;
     }
     let (definition, broken) = settle(definition, preset).await?;
+    if request.vendor_session.is_some() && definition.vendor_lock() != before.vendor_lock() {
+        vendor_is_free(context, &definition).await?;
+    }
     if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
         kin::is_inside(context, own, &definition).await?;
     }
@@ -159,13 +180,30 @@ pub(super) async fn changed(
     }
 }
 
-/// The definition of a session, if it can be changed: an archived one has no next run.
-async fn changeable(context: &HttpContext, id: SessionId) -> Result<Definition, ApiError> {
-    let read =
-        |known: SessionRef<'_>| (known.name().to_owned(), known.state(), Arc::clone(known.definition()));
-    let (name, state, definition) = context.handle.session(id, read).await?;
+fn cannot_set(name: &str, why: CannotSet) -> ApiError {
+    match why {
+        CannotSet::Bad(bad) => bad.into(),
+        CannotSet::OtherVendor { from, to } => show::bad_definition::other_vendor(name, &from, &to).into(),
+    }
+}
+
+/// A session that can be changed.
+struct Changeable {
+    name: String,
+    definition: Arc<Definition>,
+    conversation: Conversation,
+}
+
+/// The latest definition of a session, if it can be changed: an archived one has no next run.
+async fn changeable(context: &HttpContext, id: SessionId) -> Result<Changeable, ApiError> {
+    let read = |known: SessionRef<'_>| {
+        let definition = Arc::clone(known.latest_definition());
+        let conversation = Conversation::of(known.core(), &definition);
+        (known.state(), Changeable { name: known.name().to_owned(), definition, conversation })
+    };
+    let (state, changeable) = context.handle.session(id, read).await?;
     match state {
-        CoreState::Archived => Err(refusal(&name, Refusal::Archived)),
+        CoreState::Archived => Err(refusal(&changeable.name, Refusal::Archived)),
         CoreState::Idle
         | CoreState::Starting
         | CoreState::Running
@@ -174,7 +212,7 @@ async fn changeable(context: &HttpContext, id: SessionId) -> Result<Definition, 
         | CoreState::Blocked
         | CoreState::Held
         | CoreState::Stopped
-        | CoreState::Failed => Ok(Arc::unwrap_or_clone(definition)),
+        | CoreState::Failed => Ok(changeable),
     }
 }
 

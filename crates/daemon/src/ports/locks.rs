@@ -234,6 +234,12 @@ impl LocksWanted {
         self.session.as_str()
     }
 
+    /// The directory that it works in.
+    #[cfg(test)]
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
     /// Only the lock of the vendor conversation, for a run that has the others.
     pub(crate) fn of_vendor(self) -> Option<LocksWanted> {
         self.vendor.is_some().then_some(LocksWanted { own: false, directory: None, ..self })

@@ -58,8 +58,22 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::NotAVendorSession { id, form } => not_a_vendor_id(&id, form),
             BadDefinition::NotAWorktree { path } => not_a_worktree(&path),
             BadDefinition::OtherWorktree => other_worktree(),
+            BadDefinition::NoBeside => usage("`--beside` is not available in this version").hint(
+                "`--worktree BRANCH` gives the session a directory without a foreign agent; `--no-dir-lock` leaves the directory unlocked",
+            ),
+            BadDefinition::TwoConversations => {
+                usage("a session cannot begin a new conversation and continue an existing one")
+                    .hint("leave out --new-conversation or --vendor-session")
+            }
         }
     }
+}
+
+/// The refusal to give a session in a conversation of one vendor to another one.
+pub(crate) fn other_vendor(name: &str, from: &str, to: &str) -> ErrorBody {
+    let message = format!("session `{name}` is in a conversation of `{from}`, which `{to}` cannot continue");
+    ErrorBody::new(ErrorKind::Busy, message)
+        .hint(format!("`--new-conversation` begins a new one; `--vendor-session ID` continues one of `{to}`"))
 }
 
 /// What can be done about a session that cannot be started as defined.

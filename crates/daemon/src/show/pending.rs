@@ -1,36 +1,133 @@
 //! What was set for a running session and takes effect with its next run.
 
 use super::word;
+use crate::define::definition::{COMMAND, Definition};
+use crate::define::preset::{INPUTS, TURNS, word_of};
 use pinfold_api::units;
 use pinfold_core::{Session, Spec};
-use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-use std::time::Duration;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Each option that changes with the next run, by its name and in the words that `new` takes; null if it is
-/// removed.
-pub(super) fn pending(core: &Session) -> Option<BTreeMap<String, Value>> {
-    let (now, next) = (core.spec(), core.next_spec()?);
-    let mut changes: BTreeMap<String, Value> = options(next)
-        .into_iter()
-        .zip(options(now))
-        .filter(|(next, now)| next != now)
-        .map(|((name, value), _)| (name.to_owned(), value.into()))
-        .collect();
-    changes.extend(numbers(next).into_iter().filter(|(name, value)| numbers(now).get(name) != Some(value)));
+/// removed. `next` is the definition of that run, if it is another one.
+pub(super) fn pending(
+    core: &Session,
+    (now, next): (&Definition, Option<&Definition>),
+) -> Option<BTreeMap<String, Value>> {
+    let spec = core.next_spec()?;
+    let mut changes: BTreeMap<String, Value> = differences(options(core.spec()), options(spec)).collect();
+    if let Some(next) = next {
+        changes.extend(differences(settings(now), settings(next)));
+        changes.extend(variables(now, next));
+        changes.extend(conversation(now, next));
+    }
+    let before = numbers(core.spec());
+    changes.extend(numbers(spec).into_iter().filter(|(name, value)| before.get(name) != Some(value)));
     (!changes.is_empty()).then_some(changes)
 }
 
-fn options(spec: &Spec) -> [(&'static str, Option<String>); 6] {
-    let Spec { mode, policy, memory_limit, budget, turn_time, .. } = spec;
+/// The options of the second list that differ from those of the first.
+fn differences<const N: usize>(
+    now: [(&'static str, Value); N],
+    next: [(&'static str, Value); N],
+) -> impl Iterator<Item = (String, Value)> {
+    let both = next.into_iter().zip(now).filter(|(next, now)| next != now);
+    both.map(|((name, value), _)| (name.to_owned(), value))
+}
+
+/// The options that the core decides by, in its own words or those of config.toml.
+fn options(spec: &Spec) -> [(&'static str, Value); 4] {
+    let Spec {
+        mode,
+        policy,
+        memory_limit,
+        // These take effect at once.
+        budget: _,
+        turn_time: _,
+        // These follow from the definition.
+        interactive: _,
+        interactive_when_named: _,
+        attach: _,
+        run_per_message: _,
+        setup: _,
+        conversation: _,
+    } = spec;
     [
-        ("mode", Some(word::mode(*mode).word().to_owned())),
-        ("memory", memory_limit.map(units::size_text)),
-        ("idle", Some(units::duration_text(policy.idle_after))),
-        ("stop_grace", Some(units::duration_text(policy.stop_grace))),
-        ("budget", budget.map(|budget| units::money_text(budget.0))),
-        ("turn_time", turn_time.map(|time| units::duration_text(Duration::from_millis(time)))),
+        ("mode", json!(word::mode(*mode).word())),
+        ("memory", json!(memory_limit.map(units::size_text))),
+        ("idle", json!(units::duration_text(policy.idle_after))),
+        ("stop_grace", json!(units::duration_text(policy.stop_grace))),
     ]
+}
+
+/// The other options. A new one stops the build here.
+fn settings(definition: &Definition) -> [(&'static str, Value); 7] {
+    let Definition {
+        agent,
+        command,
+        dir,
+        dir_lock,
+        pty,
+        input,
+        turns,
+        // The core has these.
+        mode: _,
+        memory: _,
+        idle: _,
+        stop_grace: _,
+        budget: _,
+        turn_time: _,
+        // These take effect at once.
+        parent: _,
+        parent_id: _,
+        tags: _,
+        // These have a comparison of their own.
+        env: _,
+        vendor_session: _,
+        vendor_chosen: _,
+        conversation: _,
+        // These follow from the agent, or never change.
+        protocol: _,
+        exec: _,
+        thread: _,
+        interactive: _,
+        interactive_when_named: _,
+        attach: _,
+        store: _,
+        umask: _,
+        worktree: _,
+    } = definition;
+    // The words of a preset are not an option.
+    let own = (agent == COMMAND).then_some(command);
+    [
+        ("agent", json!(agent)),
+        ("command", json!(own)),
+        ("dir", json!(dir.display().to_string())),
+        ("dir_lock", json!(dir_lock)),
+        ("pty", json!(pty)),
+        ("input", json!(word_of(&INPUTS, input))),
+        ("turns", json!(word_of(&TURNS, turns))),
+    ]
+}
+
+/// The names of the variables with another value.
+fn variables(now: &Definition, next: &Definition) -> Option<(String, Value)> {
+    let (now, next) = (now.env.all(), next.env.all());
+    let names: BTreeSet<&str> = now.keys().chain(next.keys()).copied().collect();
+    let changed: Vec<&str> = names.into_iter().filter(|name| now.get(name) != next.get(name)).collect();
+    (!changed.is_empty()).then(|| ("env".to_owned(), json!(changed)))
+}
+
+/// The conversation that the next run continues or begins, if a person chose it.
+fn conversation(now: &Definition, next: &Definition) -> Option<(String, Value)> {
+    if now.conversation == next.conversation {
+        return None;
+    }
+    match next.vendor_session.as_ref().filter(|_| !next.vendor_chosen) {
+        Some(id) => Some(("vendor_session".to_owned(), json!(id))),
+        // Another agent has no part in the former conversation.
+        None => (now.agent == next.agent).then(|| ("new_conversation".to_owned(), json!(true))),
+    }
 }
 
 /// The other numbers, which only config.toml sets, as `policy` shows them.
@@ -44,26 +141,4 @@ fn numbers(spec: &Spec) -> Map<String, Value> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pinfold_core::decision::InForce;
-    use pinfold_core::{Change, Mode};
-    use serde_json::json;
-
-    #[test]
-    fn what_differs_is_named_as_it_is_set() {
-        let mut before = Spec::new(Mode::Always);
-        before.memory_limit = Some(1 << 30);
-        let mut core = Session::new(before.clone());
-        assert_eq!(pending(&core), None);
-        let mut after = Spec { memory_limit: Some(2 << 30), ..before.clone() };
-        after.policy.idle_after = Duration::from_secs(90);
-        after.policy.crash_soft_limit = 3;
-        core.apply(&Change::Spec(Box::new(after), InForce::NextRun));
-        let told = json!(pending(&core));
-        assert_eq!(told, json!({ "memory": "2G", "idle": "90s", "crash_soft_limit": 3 }));
-        let unlimited = Spec { memory_limit: None, ..before };
-        core.apply(&Change::Spec(Box::new(unlimited), InForce::NextRun));
-        assert_eq!(json!(pending(&core)), json!({ "memory": null }));
-    }
-}
+mod tests;

@@ -77,7 +77,7 @@ fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definit
         account: view.account.as_deref().map(str::to_owned),
         usage: usage::of_session(core),
         last_exit: core.last_exit().map(last_exit),
-        pending: pending(core),
+        pending: pending(core, (definition, view.next.as_deref())),
         seen: core.is_seen(),
         env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,

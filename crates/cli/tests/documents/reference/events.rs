@@ -47,7 +47,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("request_withdrawn", "The agent took its question back."),
     (
         "vendor_session",
-        "The agent said which conversation of its own it is in; `null`: its vendor does not know it, nothing was answered in it, and the next run begins another one.",
+        "The agent said which conversation of its own it is in; `null`: its vendor does not know it, nothing was answered in it, and the next run begins another one; or a person chose another one with `set`.",
     ),
     ("guest_started", "A terminal program joined a run."),
     ("guest_ended", "That terminal program ended; the run goes on."),

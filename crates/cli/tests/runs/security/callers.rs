@@ -106,7 +106,7 @@ fn a_run_acts_on_itself_and_its_children_and_on_nobody_else() {
         ("child", "new child -- sleep 100000"),
         ("stop-child", "stop child"),
         ("start-child", "start child"),
-        ("set-child", "set child --memory 1G -- sleep 200000"),
+        ("set-child", "set child --memory 1G --mode on-demand --env A=1"),
         ("send-child", "send child hello"),
         ("set-own", "set evil --memory 1G"),
         ("archive-child", "archive child"),
@@ -125,6 +125,7 @@ fn a_run_acts_on_itself_and_its_children_and_on_nobody_else() {
         ("command", "set evil -- other"),
         ("env", "set evil --env A=1"),
         ("parent", "set child --parent boss"),
+        ("child-command", "set child -- other"),
     ];
     let tried = world.try_in("evil", &[], "", &verbs);
     let (may, may_not) = verbs.split_at(11);
@@ -141,6 +142,94 @@ fn a_run_acts_on_itself_and_its_children_and_on_nobody_else() {
         (&json!("running"), &json!("idle"))
     );
     assert_eq!(world.show("child")["state"], "archived", "its own purge took it");
+}
+
+/// What a run may do with each option, `+` is allowed: by `set` of itself, of its child, of its parent and of
+/// another session; and by `new` (`.` is not tried). Confined callers are refused before any option is read.
+const OPTIONS: [(&str, &str, &str); 21] = [
+    ("tag", "--tag t", "++--+"),
+    ("idle", "--idle 7d", "++--+"),
+    ("stop-grace", "--stop-grace 1m", "++--+"),
+    ("budget", "--budget 1USD", "++--+"),
+    ("budget-above", "--budget 3USD", "-----"),
+    ("budget-none", "--budget 0USD", "-----"),
+    ("turn-time", "--turn-time 1h", "++--+"),
+    ("turn-time-above", "--turn-time 3h", "-----"),
+    ("turn-time-none", "--turn-time 0s", "-----"),
+    ("memory", "--memory 1G", "++--+"),
+    ("memory-above", "--memory 3G", "-----"),
+    ("memory-none", "--memory 0M", "-----"),
+    ("mode", "--mode on-demand", "-+--+"),
+    ("dir-inside", "--dir below", "-+--+"),
+    ("dir-outside", "--dir /", "-----"),
+    ("env", "--env A=1", "-+--+"),
+    ("command", "-- sleep 200000", "----."),
+    ("agent", "--agent claude", "----."),
+    ("vendor-session", "--vendor-session x", "----+"),
+    ("pty", "--pty", "----+"),
+    ("parent", "--parent boss", "-----"),
+];
+
+/// The options that only `set` has, or that only a person may give at all.
+const MORE: [(&str, &str); 4] = [
+    ("input", "--input json"),
+    ("turns", "--turns done"),
+    ("new-conversation", "--new-conversation"),
+    ("force", "--force --tag t"),
+];
+
+#[test]
+fn no_caller_sets_more_than_the_table_says() {
+    let world = world_with_others();
+    std::fs::create_dir_all(world.path("below")).unwrap();
+    let options = ["--budget", "2USD", "--turn-time", "2h", "--memory", "2G", "--parent", "boss"];
+    let mut verbs = vec![("child".to_owned(), "new child --mode on-demand -- cat".to_owned())];
+    for (name, words, _) in OPTIONS {
+        for (of, session) in [("own", "evil"), ("child", "child"), ("parent", "boss"), ("other", "idle")] {
+            verbs.push((format!("{of}-{name}"), format!("set {session} {words}")));
+        }
+        let mode = if name == "mode" { "" } else { "--mode once" };
+        verbs.push((format!("new-{name}"), format!("new n-{name} {mode} {words} -- true")));
+    }
+    for (name, words) in MORE {
+        for (of, session) in [("own", "evil"), ("child", "child")] {
+            verbs.push((format!("{of}-{name}"), format!("set {session} {words}")));
+        }
+    }
+    let named: Vec<(&str, &str)> =
+        verbs.iter().map(|(name, words)| (name.as_str(), words.as_str())).collect();
+    let tried = world.try_in("evil", &options, "", &named);
+    let allowed = |tried: &Tried, sign: Option<char>, row: &str| {
+        let expected = if sign == Some('+') { 0 } else { 77 };
+        assert_eq!(tried.code, expected, "{row}: {tried:?}");
+        assert!(expected == 0 || tried.said.contains("hint: "), "{row}: {tried:?}");
+    };
+    for (name, _, signs) in OPTIONS {
+        let columns = ["own", "child", "parent", "other", "new"].into_iter().zip(signs.chars());
+        for (of, sign) in columns.filter(|(_, sign)| *sign != '.') {
+            allowed(&tried[&*format!("{of}-{name}")], Some(sign), &format!("{of} {name}"));
+        }
+    }
+    for (name, _) in MORE {
+        allowed(&tried[&*format!("own-{name}")], None, name);
+        allowed(&tried[&*format!("child-{name}")], None, name);
+    }
+    let (heir, own) = (world.show("n-tag"), world.show("evil"));
+    assert_eq!(
+        (&own["memory_limit_bytes"], &own["pending"]),
+        (&json!(2_u64 << 30), &json!({ "idle": "7d", "memory": "1G", "stop_grace": "1m" }))
+    );
+    assert_eq!(heir["memory_limit_bytes"], json!(2_u64 << 30), "it inherits what its parent had then");
+    let widened = "[agents.command]\nmay = [\"set\"]\n";
+    std::fs::write(world.home.join("config.toml"), widened).unwrap();
+    world.ok(&["reload"]);
+    let wide = world.try_in(
+        "wide",
+        &["--memory", "1G"],
+        "",
+        &[("raise", "set wide --memory 2G"), ("pty", "set wide --pty")],
+    );
+    assert_eq!((wide["raise"].code, wide["pty"].code), (0, 0), "{wide:?}");
 }
 
 #[test]
@@ -344,7 +433,7 @@ fn is_a_person(world: &World, number: usize, (what, launcher): (&str, &str)) {
 #[test]
 fn a_directory_that_became_a_link_is_another_one() {
     let world = World::new();
-    for (name, option) in [("locked", "--beside"), ("used", "--no-dir-lock")] {
+    for (name, option) in [("locked", "--pty"), ("used", "--no-dir-lock")] {
         let (own, other) = (world.path(name), world.path(&format!("{name}-other")));
         std::fs::create_dir_all(own.join("deep")).unwrap();
         std::fs::create_dir_all(other.join("deep")).unwrap();

@@ -80,14 +80,15 @@ impl Engine {
 
     fn reserve(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let fits = tracked.reserving == tracked.session.spec().setup;
         match std::mem::replace(&mut tracked.reservation, Reservation::UnderWay(run)) {
             // The locks belong to the session, so an earlier run's locks serve this one too.
-            Reservation::Taken(held) => {
+            Reservation::Taken(held) if fits => {
                 tracked.reservation = Reservation::Taken(held);
                 return self.of_run(id, run, RunEvent::Reserved);
             }
             Reservation::UnderWay(_) | Reservation::Unwanted => return,
-            Reservation::Nothing | Reservation::Behind => {}
+            Reservation::Taken(_) | Reservation::Nothing | Reservation::Behind => {}
         }
         // Our own shim is not a foreign holder of the lock: dismiss it first.
         if let Some(shim) = &mut tracked.shim {
@@ -100,6 +101,7 @@ impl Engine {
     fn take_locks(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
+        tracked.reserving = tracked.session.spec().setup;
         let Some(tracked) = self.sessions.get(&id) else { return };
         let Some(wanted) = LocksWanted::new(&tracked.name, &self.as_known(tracked), name) else { return };
         let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
@@ -115,6 +117,12 @@ impl Engine {
         else {
             return;
         };
+        if tracked.reserving != tracked.session.spec().setup {
+            // They are those of an earlier definition, whose start was called off.
+            drop(result);
+            tracked.reservation = Reservation::UnderWay(run);
+            return self.take_locks(id, run);
+        }
         let event = match result {
             Ok(held) => {
                 tracked.reservation = Reservation::Taken(held);

@@ -366,15 +366,16 @@ pub(super) fn definition(session: usize, variant: u8) -> Definition {
         _ => "on-demand",
     };
     let turns = if super::shim::takes_only(session) { "line" } else { "done" };
+    let dir = format!("/virtual/d{}", variant % super::ground::VARIANTS);
     serde_json::from_value(serde_json::json!({
         "agent": format!("v{}", variant % super::ground::VARIANTS),
-        "command": ["agent"],
-        "dir": "/virtual",
+        "command": ["agent", dir],
+        "dir": dir,
         "dir_lock": true,
         "mode": mode,
         "memory": super::MEMORY_LIMIT,
         "turns": turns,
-        "interactive": ["ui"],
+        "interactive": ["ui", dir],
         "attach": if (session + usize::from(variant)) % 2 == 1 { "join" } else { "takeover" },
     }))
     .expect("a definition")

@@ -74,13 +74,15 @@ pub(super) struct VirtualMachine {
     pub(super) drawn: u128,
     /// How many batches were ordered.
     pub(super) ordered: u64,
+    /// The directory that was locked last for each session.
+    pub(super) locked: [Option<PathBuf>; SESSIONS],
     /// The sessions, in their order.
     pub(super) ids: Vec<SessionId>,
 }
 
 /// A job for a pool thread.
 pub(super) enum PoolJob {
-    Reserve(Then<Result<Box<dyn RunLocks>, LocksRefused>>),
+    Reserve(Option<PathBuf>, Then<Result<Box<dyn RunLocks>, LocksRefused>>),
     Open(Box<Birth>, Box<dyn RunLocks>, Then<Result<Box<ShimUp>, StartRefused>>),
     Observe(Box<SessionLook>, Then<SessionSeen>),
     Prove(Then<bool>),
@@ -138,6 +140,7 @@ impl VirtualMachine {
             turns: [const { None }; SESSIONS],
             failures: [const { BTreeMap::new() }; SESSIONS],
             births: [None; SESSIONS],
+            locked: [const { None }; SESSIONS],
             unborn: [0; SESSIONS],
             wrong: None,
             socket_removed: [false; SESSIONS],

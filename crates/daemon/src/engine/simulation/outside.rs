@@ -179,8 +179,12 @@ impl Case {
     }
 
     pub(super) fn redefine(&mut self, session: usize, variant: u8) {
-        let define =
-            Define { definition: definition(session, variant), given: VariablesChange::AsBefore, by: None };
+        let define = Define {
+            base: None,
+            definition: definition(session, variant),
+            given: VariablesChange::AsBefore,
+            by: None,
+        };
         let (id, define) = (self.ids[session], Box::new(define));
         self.tell(session, LoopInput::Define { id, define, reply: oneshot::channel().0 });
     }

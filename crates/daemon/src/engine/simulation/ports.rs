@@ -36,7 +36,7 @@ use pinfold_store::{
 };
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -116,7 +116,8 @@ pub(super) fn number_of(name: &str) -> usize {
 
 impl Locks for World {
     fn reserve(&self, wanted: LocksWanted, then: Then<Result<Box<dyn RunLocks>, LocksRefused>>) {
-        self.order(number_of(wanted.session_name()), PoolJob::Reserve(then));
+        let directory = wanted.directory().map(Path::to_owned);
+        self.order(number_of(wanted.session_name()), PoolJob::Reserve(directory, then));
     }
 
     fn wait_for(&self, awaited: Obstacle, then: Then<()>) -> io::Result<Box<dyn CancellableWait>> {

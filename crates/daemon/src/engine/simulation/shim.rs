@@ -38,6 +38,14 @@ impl VirtualMachine {
         match command {
             Command::Start(start) => {
                 checker.spawned_durably(durable, session, start.run);
+                // The agents of a case are given the directory that their definition has.
+                let (own, locked) = (start.arguments.get(1), self.locked[session].as_ref());
+                if own.map(PathBuf::from).as_ref() != locked {
+                    let run = start.run;
+                    checker.complain(format!(
+                        "session {session}: {run} is for {own:?}, and its locks for {locked:?}"
+                    ));
+                }
                 self.start(session, start.run, checker);
             }
             Command::Stop { run, grace } => self.stop(session, run, grace),
@@ -266,7 +274,7 @@ fn told(exited: pinfold_shim::Exited) -> Report {
 /// A pool thread carries out a job and tells the one who ordered it.
 pub(super) fn perform(shared: &Shared, session: usize, job: PoolJob) {
     match job {
-        PoolJob::Reserve(then) => then(reserve(shared, session)),
+        PoolJob::Reserve(directory, then) => then(reserve(shared, session, directory)),
         PoolJob::Open(birth, held, then) => {
             let cradle = VirtualCradle::new(session, shared);
             then(open(&cradle, held, birth.settled, birth.start));
@@ -303,7 +311,11 @@ pub(super) fn perform(shared: &Shared, session: usize, job: PoolJob) {
     }
 }
 
-fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::locks::RunLocks>, LocksRefused> {
+fn reserve(
+    shared: &Shared,
+    session: usize,
+    directory: Option<PathBuf>,
+) -> Result<Box<dyn crate::ports::locks::RunLocks>, LocksRefused> {
     let mut machine = shared.lock();
     if machine.room.broken[session] == Some(SpawnFault::Refused) {
         machine.room.broken[session] = None;
@@ -318,6 +330,7 @@ fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::lock
     // The kernel does not grant again what the daemon already has.
     let ours = machine.room.reserved(session);
     if !ours && machine.room.reserve(session) {
+        machine.locked[session] = directory;
         return Ok(Box::new(VirtualGrant::new(session, shared.clone())));
     }
     // The virtual locks learn from the name which session waits.

@@ -373,6 +373,7 @@ fn a_budget_is_raised_by_another_definition_too() {
     raised.budget = Some(Money(2_000_000_000));
     let (reply, _done) = tokio::sync::oneshot::channel();
     let define = crate::engine::input::Define {
+        base: None,
         definition: raised,
         given: crate::engine::input::VariablesChange::AsBefore,
         by: None,

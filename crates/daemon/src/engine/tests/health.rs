@@ -50,7 +50,7 @@ fn what_is_new_is_refused_at_the_door_while_the_disk_is_short() {
         assert_eq!(room.try_create("b", &json!({})).err(), refused, "{trouble:?}: a session");
         let (reply, mut defined) = tokio::sync::oneshot::channel();
         let definition = super::hand::definition(&json!({ "tags": ["t"] }));
-        let define = Box::new(Define { definition, given: VariablesChange::Changed, by: None });
+        let define = Box::new(Define { base: None, definition, given: VariablesChange::Changed, by: None });
         room.tell(LoopInput::Define { id, define, reply });
         assert_eq!(defined.try_recv().is_ok(), takes_other, "{trouble:?}: a definition");
         let asked = room.ask(id, Ask::Archive);

@@ -1,14 +1,16 @@
 //! Sessions by name and by parent: what is found, what may be created, and what can be changed.
 
 use super::hand::{FIRST, Room, definition, person};
-use crate::engine::input::{Create, Define, LoopInput, VariablesChange};
+use crate::define::definition::Definition;
+use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
 use crate::engine::{EngineCommand, ReplyHandle, WhyNot};
 use pinfold_core::event::Ask;
 use pinfold_core::exit::Exit;
 use pinfold_core::life::CannotStart;
-use pinfold_core::{Mode, State};
+use pinfold_core::{Event, Mode, RunEvent, State};
 use pinfold_store::{DamagedSession, Loaded, SessionId};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -21,9 +23,14 @@ fn child_of(id: SessionId, name: &str) -> Value {
     json!({ "parent": name, "parent_id": id.to_string() })
 }
 
-fn define(room: &mut Room, id: SessionId, more: &Value, given: VariablesChange) -> oneshot::Receiver<()> {
+fn define(
+    room: &mut Room,
+    id: SessionId,
+    more: &Value,
+    given: VariablesChange,
+) -> oneshot::Receiver<Defined> {
     let (reply, done) = oneshot::channel();
-    let define = Box::new(Define { definition: definition(more), given, by: Some(person()) });
+    let define = Box::new(Define { base: None, definition: definition(more), given, by: Some(person()) });
     room.tell(LoopInput::Define { id, define, reply });
     done
 }
@@ -180,17 +187,66 @@ fn a_changed_definition_counts_from_the_next_run_on_and_is_recorded() {
     let id = room.running("a", &json!({}));
     let mut done =
         define(&mut room, id, &json!({ "mode": "once", "command": ["new"] }), VariablesChange::Changed);
-    assert_eq!(done.try_recv(), Ok(()));
-    assert_eq!(room.engine.sessions[&id].definition.command, ["new"]);
+    assert_eq!(done.try_recv(), Ok(Defined::Done));
+    let before = &room.engine.sessions[&id];
     assert_eq!(
-        room.engine.sessions[&id].session.spec().mode,
-        Mode::Always,
-        "this run was started as another"
+        (&before.definition.command[..], &before.latest_definition().command[..]),
+        (&["cat".to_owned()][..], &["new".to_owned()][..])
     );
+    assert_eq!(before.session.spec().mode, Mode::Always, "this run was started as another");
+    let Ok(Some(Loaded::Whole(stored))) = room.disk.reader().unwrap().session(id) else { panic!() };
+    let in_force = &stored.definition["in_force"];
+    assert_eq!((&in_force["run"], &in_force["definition"]["command"]), (&json!(FIRST), &json!(["cat"])));
     room.ends(id, FIRST, Exit::Code(0));
+    assert_eq!(room.engine.sessions[&id].definition.command, ["new"]);
     assert_eq!(room.engine.sessions[&id].session.spec().mode, Mode::Once);
     let Ok(Some(Loaded::Whole(stored))) = room.disk.reader().unwrap().session(id) else { panic!() };
     assert_eq!(stored.definition["command"], json!(["new"]));
+}
+
+#[test]
+fn a_change_that_was_made_from_an_older_definition_is_not_taken() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    let base = Arc::clone(room.engine.sessions[&id].latest_definition());
+    let change = |room: &mut Room, base: &Arc<Definition>, more: &Value| {
+        let (reply, mut done) = oneshot::channel();
+        let (given, by) = (VariablesChange::AsBefore, Some(person()));
+        let define = Define { base: Some(Arc::clone(base)), definition: definition(more), given, by };
+        room.tell(LoopInput::Define { id, define: Box::new(define), reply });
+        done.try_recv()
+    };
+    let lower = json!({ "memory": 1 << 20 });
+    assert_eq!(change(&mut room, &base, &lower), Ok(Defined::Done));
+    assert_eq!(change(&mut room, &base, &json!({ "tags": ["t"] })), Ok(Defined::Overtaken));
+    let latest = Arc::clone(room.engine.sessions[&id].latest_definition());
+    assert_eq!((latest.memory, &latest.tags[..]), (Some(1 << 20), &[][..]), "the limit is not lost");
+    assert_eq!(change(&mut room, &latest, &json!({ "tags": ["t"] })), Ok(Defined::Done));
+}
+
+#[test]
+fn a_named_conversation_replaces_the_learned_one_with_the_next_run() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    let learned = RunEvent::VendorLearned { id: "learned".into() };
+    room.tell(LoopInput::Happened {
+        id,
+        event: Box::new(Event::Run { run: FIRST, event: learned }),
+        facts: Box::default(),
+        reply: None,
+    });
+    let known = |room: &Room| {
+        let tracked = &room.engine.sessions[&id];
+        room.engine.as_known(tracked).vendor_session.clone()
+    };
+    assert_eq!(known(&room).as_deref(), Some("learned"));
+    let named = json!({ "vendor_session": "named", "conversation": 1 });
+    define(&mut room, id, &named, VariablesChange::AsBefore);
+    assert_eq!(known(&room).as_deref(), Some("learned"), "this run is in that one");
+    room.ends(id, FIRST, Exit::Code(0));
+    assert_eq!(known(&room).as_deref(), Some("named"));
+    let events = room.kinds();
+    assert_eq!(events.iter().filter(|kind| *kind == "vendor_session").count(), 2, "{events:?}");
 }
 
 #[test]
@@ -222,7 +278,7 @@ async fn a_file_of_variables_that_a_change_leaves_in_place_is_kept() {
     let env = json!({ "env": { "harmless": {}, "file": file.to_string() } });
     let id = room.create("a", &env);
     let mut done = define(&mut room, id, &json!({}), VariablesChange::AsBefore);
-    assert_eq!(done.try_recv(), Ok(()), "nothing has to be removed first");
+    assert_eq!(done.try_recv(), Ok(Defined::Done), "nothing has to be removed first");
     assert!(room.engine.values.read(file).is_ok());
 }
 

@@ -10,7 +10,8 @@ use pinfold_core::guest::{Attaching, Welcomes};
 use pinfold_core::life::{CannotStart, HolderSeen, Process, StartRefused};
 use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{
-    Ask, ConsumerId, Ended, Event, Exit, MessageId, Mode, Policy, RunNumber, Session, Spec, Wall, World,
+    Ask, ConsumerId, Ended, Event, Exit, MessageId, Mode, Policy, RunNumber, Session, Setup, Spec, Wall,
+    World,
 };
 use pinfold_store::{Batch, EventQuery, MessageState, Reader, Store, Take};
 use std::time::Duration;
@@ -65,6 +66,8 @@ impl Dice {
             budget: None,
             turn_time: None,
             run_per_message: self.one_in(2),
+            setup: Setup(self.pick(&[0, 1])),
+            conversation: self.pick(&[0, 1]),
         }
     }
 
