@@ -9,7 +9,7 @@ use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
 use crate::last_exit::LastExit;
 use crate::life::{Life, Purpose};
-use crate::policy::{Setup, Spec};
+use crate::policy::{ShimSetup, Spec};
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
 use crate::running::{Leaving, Runs, Takeover};
@@ -53,7 +53,7 @@ pub enum Change {
     /// A shim began or stopped keeping its locks while nothing runs.
     Shim(Shim),
     /// The locks for a shim were taken; it is opened for this.
-    Opened(Setup),
+    Opened(ShimSetup),
     /// A message took a step.
     Message(MessageChange),
     /// A request of its agent took a step.

@@ -47,7 +47,7 @@ pub use ids::{ConsumerId, MessageId, RunNumber};
 pub use kind::EventKind;
 pub use last_exit::LastExit;
 pub use life::{Life, State};
-pub use policy::{Mode, Policy, Setup, Spec};
+pub use policy::{Mode, Policy, ShimSetup, Spec};
 pub use session::Session;
 pub use time::{Boot, Jitter, Now, Wall};
 pub use why::Why;

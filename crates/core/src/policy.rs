@@ -134,12 +134,12 @@ impl Default for Policy {
 /// one needs another shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Setup(pub u64);
+pub struct ShimSetup(pub u64);
 
-impl Setup {
+impl ShimSetup {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
     fn is_unknown(&self) -> bool {
-        *self == Setup::default()
+        *self == ShimSetup::default()
     }
 }
 
@@ -173,8 +173,8 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_per_message: bool,
     /// What a shim is opened for. A definition stored by an earlier version has none.
-    #[serde(default, skip_serializing_if = "Setup::is_unknown")]
-    pub setup: Setup,
+    #[serde(default, skip_serializing_if = "ShimSetup::is_unknown")]
+    pub setup: ShimSetup,
     /// How often a person chose another conversation of the vendor; each time, the learned one is forgotten.
     #[serde(default, skip_serializing_if = "is_first")]
     pub conversation: u64,
@@ -199,7 +199,7 @@ impl Spec {
             budget: None,
             turn_time: None,
             run_per_message: false,
-            setup: Setup::default(),
+            setup: ShimSetup::default(),
             conversation: 0,
         }
     }

@@ -12,7 +12,7 @@ use crate::ids::{ConsumerId, RunNumber};
 use crate::inbox::{Inbox, MessageChange, Queued};
 use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
-use crate::policy::{Mode, Setup, Spec};
+use crate::policy::{Mode, ShimSetup, Spec};
 use crate::regard::Regard;
 use crate::rules::memory::MemoryWatch;
 pub use crate::running::{Leaving, Need, Runs, Takeover};
@@ -42,7 +42,7 @@ pub struct Session {
     pub(crate) shim: Shim,
     /// What the latest shim was opened for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) opened: Option<Setup>,
+    pub(crate) opened: Option<ShimSetup>,
     pub(crate) budgets: Budgets,
     #[serde(default)]
     pub(crate) last_exit: Option<Box<LastExit>>,

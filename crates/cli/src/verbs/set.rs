@@ -66,9 +66,9 @@ impl Changes {
         let set =
             fields.filter(|(key, value)| !["name", "force"].contains(&key.as_str()) && !value.is_null());
         let (now, later): (Vec<_>, Vec<_>) = set.partition(|(key, _)| AT_ONCE.contains(&key.as_str()));
-        let words = |(key, value): (&String, &Value)| match value {
-            Value::Bool(true) => key.replace('_', "-"),
-            _ => format!("{} {}", key.replace('_', "-"), in_words(value)),
+        let words = |(key, value): (&String, &Value)| {
+            let key = key.replace('_', "-");
+            if *value == Value::Bool(true) { key } else { format!("{key} {}", in_words(value)) }
         };
         Changes { now: now.into_iter().map(words).collect(), later: later.into_iter().map(words).collect() }
     }

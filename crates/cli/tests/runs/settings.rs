@@ -128,98 +128,89 @@ fn everything(world: &World, agent: &str, dir: &str) -> (Vec<String>, Value) {
 /// How a run ends, of which the next one follows by itself.
 const WAYS: [&str; 4] = ["restart", "crash", "shim", "away"];
 
-#[test]
-fn what_was_set_waits_for_the_next_run_and_is_all_true_of_it() {
-    let (world, agent) = world();
-    let mut before = Vec::new();
-    for name in WAYS {
-        let (from, to) = (folder(&world, &format!("{name}-a")), folder(&world, &format!("{name}-b")));
-        let new =
-            ["new", name, "--dir", &from, "--env", "ROOT", "--env", "PROBE=before", "--", &agent, "before"];
-        world.json(&new);
-        let (run, report) = started(&world, name);
-        assert_eq!(
-            (line(&report, "argv"), line(&report, "cwd"), line(&report, "probe")),
-            ("before", &*from, "before")
-        );
-        let (words, pending) = everything(&world, &agent, &to);
+/// A session that was changed while it ran.
+struct Changed {
+    name: &'static str,
+    run: String,
+    session: Value,
+    from: String,
+    to: String,
+    pending: Value,
+}
+
+impl Changed {
+    fn of(world: &World, agent: &str, name: &'static str) -> Changed {
+        let [from, to] = ["a", "b"].map(|end| folder(world, &format!("{name}-{end}")));
+        let command = ["--env", "ROOT", "--env", "PROBE=before", "--", agent, "before"];
+        world.json(&[&["new", name, "--dir", &from], &command[..]].concat());
+        let (run, report) = started(world, name);
+        assert_eq!((line(&report, "argv"), line(&report, "cwd")), ("before", &*from));
+        assert_eq!(line(&report, "probe"), "before");
+        let (words, pending) = everything(world, agent, &to);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = world.ok(&[&["set", name], &words[..]].concat()).stderr;
-        assert!(
-            said.contains("budget 5USD, tags later, turn-time 2h from now on; ")
-                && said.contains(&format!("dir {to}")),
-            "{said}"
-        );
-        assert!(
-            said.contains(&format!("from its next run on; `pinfold restart {name}` starts that now")),
-            "{said}"
-        );
-        before.push((name, run, world.show(name), from, to, pending));
+        assert!(said.contains("budget 5USD, tags later, turn-time 2h from now on; "), "{said}");
+        assert!(said.contains(&format!("dir {to}")), "{said}");
+        let way = format!("from its next run on; `pinfold restart {name}` starts that now");
+        assert!(said.contains(&way), "{said}");
+        Changed { name, run, session: world.show(name), from, to, pending }
     }
-    let waits = |again: &str| {
-        for (name, run, _, from, _, pending) in &before {
-            let now = world.show(name);
-            assert_eq!(now["pending"], *pending, "{name} {again}");
-            assert_eq!(
-                (&now["run"], &now["dir"], &now["command"][1]),
-                (&json!(run), &json!(from), &json!("before")),
-                "{again}"
-            );
-            assert_eq!(
-                (&now["memory_limit_bytes"], &now["tags"]),
-                (&json!(null), &json!(["later"])),
-                "{again}"
-            );
-            assert_eq!(locks(&world, name), BTreeSet::from([from.clone()]), "{name} {again}");
-        }
-    };
-    waits("after `set`");
-    world.kill_daemon();
-    world.ok(&["up"]);
-    waits("under the next daemon");
 
-    let pid = |name: &str, field: &str| {
-        let known =
-            before.iter().find(|(known, ..)| *known == name).map(|(_, _, session, ..)| session).unwrap();
-        number(&known[field])
-    };
-    world.ok(&["restart", "restart"]);
-    processes::kill(pid("crash", "pid"));
-    processes::kill(pid("shim", "shim_pid"));
-    until("the end of the run whose shim was lost", || {
-        let ended = world.events_of("shim", "run_exited");
-        (!ended.is_empty()).then_some(())
-    });
-    world.kill_daemon();
-    processes::kill(pid("away", "pid"));
-    until("the end of the agent", || (!lives(pid("away", "pid"))).then_some(()));
-    world.ok(&["up"]);
+    fn pid(&self, field: &str) -> u32 {
+        number(&self.session[field])
+    }
 
-    for (name, run, _, from, to, _) in &before {
-        let report = started_after(&world, name, run);
-        assert_eq!(line(&report, "argv"), "after", "{name}: {report}");
-        assert_eq!(
-            (line(&report, "cwd"), line(&report, "probe"), line(&report, "tty")),
-            (&**to, "after", "yes"),
-            "{name}"
-        );
+    /// Nothing but the tags has changed of the live run.
+    fn waits(&self, world: &World, when: &str) {
+        let now = world.show(self.name);
+        assert_eq!(now["pending"], self.pending, "{} {when}", self.name);
+        assert_eq!((&now["run"], &now["dir"]), (&json!(self.run), &json!(self.from)), "{when}");
+        assert_eq!((&now["command"][1], &now["tags"]), (&json!("before"), &json!(["later"])), "{when}");
+        assert_eq!(now["memory_limit_bytes"], json!(null), "{when}");
+        assert_eq!(locks(world, self.name), BTreeSet::from([self.from.clone()]), "{} {when}", self.name);
+    }
+
+    /// Everything is true of the next run.
+    fn is_so(&self, world: &World) {
+        let Changed { name, run, from, to, .. } = self;
+        let report = started_after(world, name, run);
+        assert_eq!((line(&report, "argv"), line(&report, "cwd")), ("after", &**to), "{name}: {report}");
+        assert_eq!((line(&report, "probe"), line(&report, "tty")), ("after", "yes"), "{name}: {report}");
         let now = world.show(name);
         assert_eq!((&now["pending"], &now["dir"]), (&json!(null), &json!(to)), "{name}");
-        assert_eq!(
-            (&now["memory_limit_bytes"], &now["policy"]["idle_after"]),
-            (&json!(2_u64 << 30), &json!(3_600_000)),
-            "{name}"
-        );
-        let held = locks(&world, name);
+        let limits = (&now["memory_limit_bytes"], &now["policy"]["idle_after"], &now["policy"]["stop_grace"]);
+        assert_eq!(limits, (&json!(2_u64 << 30), &json!(3_600_000), &json!(3_000)), "{name}");
+        let held = locks(world, name);
         assert!(held.len() == 2 && held.contains(to) && !held.contains(from), "{name}: {held:?}");
-        assert!(
-            held.iter()
-                .any(|held| held.starts_with("vendor:command:") && held.ends_with(&format!(":V-{name}-b"))),
-            "{held:?}"
-        );
+        let is_vendor =
+            |held: &&String| held.starts_with("vendor:command:") && held.ends_with(&format!(":V-{name}-b"));
+        assert!(held.iter().any(|held| is_vendor(&held)), "{held:?}");
         world.ok(&["lock", from, "--", "true"]);
         assert_eq!(world.run(&["lock", to, "--", "true"]).code, 75, "{name}");
     }
+}
+
+#[test]
+fn what_was_set_waits_for_the_next_run_and_is_all_true_of_it() {
+    let (world, agent) = world();
+    let [restart, crash, shim, away] = WAYS.map(|name| Changed::of(&world, &agent, name));
+    let all = [&restart, &crash, &shim, &away];
+    all.iter().for_each(|changed| changed.waits(&world, "after `set`"));
+    world.kill_daemon();
+    world.ok(&["up"]);
+    all.iter().for_each(|changed| changed.waits(&world, "under the next daemon"));
+
+    world.ok(&["restart", restart.name]);
+    processes::kill(crash.pid("pid"));
+    processes::kill(shim.pid("shim_pid"));
+    until("the end of the run whose shim was lost", || {
+        (!world.events_of(shim.name, "run_exited").is_empty()).then_some(())
+    });
+    world.kill_daemon();
+    processes::kill(away.pid("pid"));
+    until("the end of the agent", || (!lives(away.pid("pid"))).then_some(()));
+    world.ok(&["up"]);
+    all.iter().for_each(|changed| changed.is_so(&world));
 }
 
 #[test]

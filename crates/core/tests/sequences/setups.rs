@@ -4,12 +4,12 @@
 use crate::driver::{Driver, End};
 use pinfold_core::decision::Record;
 use pinfold_core::event::{Ask, RunEvent, Shim, ShimSeen};
-use pinfold_core::{Action, Change, Ended, Event, Exit, Mode, Policy, Setup, Spec};
+use pinfold_core::{Action, Change, Ended, Event, Exit, Mode, Policy, ShimSetup, Spec};
 use std::time::Duration;
 
 fn spec(setup: u64) -> Spec {
     let policy = Policy { backoff_initial: Duration::from_millis(50), ..Policy::default() };
-    Spec { policy, setup: Setup(setup), ..Spec::new(Mode::Always) }
+    Spec { policy, setup: ShimSetup(setup), ..Spec::new(Mode::Always) }
 }
 
 fn set(driver: &mut Driver, spec: Spec) {

@@ -5,7 +5,7 @@ use crate::define::definition::{COMMAND, Definition, fits};
 use crate::define::preset::{Preset, Protocol};
 use pinfold_api::request::NewSession;
 use pinfold_core::talk::NamedBy;
-use pinfold_core::{RunNumber, Session, Setup};
+use pinfold_core::{RunNumber, Session, ShimSetup};
 
 /// Whether a session that gets another agent is in a conversation that this one cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Definition {
     }
 
     /// Stands for the locks and the command of its runs.
-    pub(crate) fn setup(&self) -> Setup {
+    pub(crate) fn setup(&self) -> ShimSetup {
         let Definition {
             agent,
             command,
@@ -170,8 +170,8 @@ impl Digest {
         }
     }
 
-    fn finish(self) -> Setup {
-        Setup(self.0)
+    fn finish(self) -> ShimSetup {
+        ShimSetup(self.0)
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Accounts {
     pub(crate) known: BTreeMap<Arc<str>, KnownAccount>,
     /// Accounts to which something happened that may let one of their sessions go on.
     touched: BTreeSet<Arc<str>>,
+    /// Sessions of which another definition came into force, maybe with another account.
+    moved: BTreeSet<SessionId>,
     /// When the next account has to be looked at because of the clock alone.
     pub(super) due: Option<Boot>,
 }
@@ -121,13 +123,11 @@ impl Engine {
         self.touch_all_accounts();
     }
 
-    /// Another definition of a session came into force: it may use another account. A session that is just
-    /// being looked at hears of it afterwards.
+    /// Another definition of a session came into force: it may use another account. What follows from that
+    /// waits until the input has been handled.
     pub(super) fn follow_account(&mut self, id: SessionId) {
         self.know_account(id);
-        if !self.early.contains_key(&id) {
-            self.hold_session(id);
-        }
+        self.accounts.moved.insert(id);
     }
 
     fn touch_all_accounts(&mut self) {
@@ -281,6 +281,9 @@ impl Engine {
     /// Lets sessions go on that may, and holds those that must wait. Runs after every input and at account
     /// deadlines.
     pub(super) fn settle_accounts(&mut self) {
+        while let Some(id) = self.accounts.moved.pop_first() {
+            self.hold_session(id);
+        }
         if self.accounts.touched.is_empty() {
             return;
         }
@@ -391,7 +394,7 @@ impl Engine {
     }
 
     /// Tells a session what keeps it from its next turn, if that has changed.
-    pub(super) fn hold_session(&mut self, id: SessionId) {
+    fn hold_session(&mut self, id: SessionId) {
         let hold = self.hold_of(id);
         let Some(tracked) = self.sessions.get(&id) else { return };
         if tracked.session.held_by_account() != hold.as_ref() && !self.early.contains_key(&id) {

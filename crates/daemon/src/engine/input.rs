@@ -45,7 +45,7 @@ pub(crate) enum LoopInput {
     /// A stop that cannot be recorded was noted, or could not be.
     StopNoted { id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded> },
     /// A client changed a session's definition.
-    Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<Defined> },
+    Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<DefineOutcome> },
     /// A client wants to read what the engine knows.
     Look(Looker),
     /// A client gives a command that no session decides.
@@ -201,7 +201,7 @@ pub(crate) enum AgentsOnDown {
 
 /// What became of a changed definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Defined {
+pub(crate) enum DefineOutcome {
     /// It is recorded.
     Done,
     /// Another change came first, which it does not contain: nothing was done.

@@ -152,7 +152,6 @@ impl Engine {
             self.ask_down(id);
         }
         let early = self.early.remove(&id);
-        self.hold_session(id);
         early.into_iter().flatten().for_each(|input| self.take(input));
         self.take_waiting();
     }

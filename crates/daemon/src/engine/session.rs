@@ -12,7 +12,7 @@ use crate::ports::locks::{CancellableWait, Obstacle, RunLocks};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::life::HolderSeen;
-use pinfold_core::{Action, MessageId, RunNumber, Session, Setup, State, Wall};
+use pinfold_core::{Action, MessageId, RunNumber, Session, ShimSetup, State, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::{Flow, Size};
 use pinfold_store::{Cursor, RunId, SessionId, Ulid};
@@ -57,7 +57,7 @@ pub(crate) struct Tracked {
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
     /// What the locks of the reservation are for.
-    pub(crate) reserving: Setup,
+    pub(crate) reserving: ShimSetup,
     pub(crate) shim: Option<ShimLink>,
     /// How far it is with the daemon's shutdown.
     pub(crate) farewell: Farewell,
@@ -207,7 +207,7 @@ impl Tracked {
             run: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
-            reserving: Setup::default(),
+            reserving: ShimSetup::default(),
             shim: None,
             farewell: Farewell::default(),
             awaited: None,

@@ -2,7 +2,7 @@
 
 use super::{Engine, WhyNot};
 use crate::crash;
-use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
+use crate::engine::input::{Create, Define, DefineOutcome, LoopInput, VariablesChange};
 use crate::engine::reply::ReplyHandle;
 use crate::engine::session::{Pending, Tracked};
 use crate::ports::files::NotMade;
@@ -128,10 +128,10 @@ impl Engine {
         self.of_run(id, run, RunEvent::StartFailed(StartFailure::Hopeless(cause)));
     }
 
-    pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<Defined>) {
+    pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<DefineOutcome>) {
         let now = self.ports.clock.now();
         if self.is_overtaken(id, &define) {
-            _ = reply.send(Defined::Overtaken);
+            _ = reply.send(DefineOutcome::Overtaken);
             return;
         }
         let Define { base: _, mut definition, given, by } = define;
@@ -169,9 +169,9 @@ impl Engine {
             (Ok(_), Some(file)) => {
                 // No record names it any more.
                 crash::point("given.outdated");
-                files.remove_values(values, file, Box::new(move |()| _ = reply.send(Defined::Done)));
+                files.remove_values(values, file, Box::new(move |()| _ = reply.send(DefineOutcome::Done)));
             }
-            (Ok(_), None) => _ = reply.send(Defined::Done),
+            (Ok(_), None) => _ = reply.send(DefineOutcome::Done),
             (Err(_), _) => {}
         });
         tracked.pending.push_back(Pending::recorded(tracked.snapshot(), decision.actions, defined));

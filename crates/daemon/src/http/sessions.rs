@@ -13,7 +13,7 @@ use crate::define::definition::{COMMAND, Definition};
 use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::define::setting::{CannotSet, Conversation};
-use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
+use crate::engine::input::{Create, Define, DefineOutcome, LoopInput, VariablesChange};
 use crate::engine::session::STATES;
 use crate::engine::{EngineView, SessionRef, SessionSnapshot, WhyNot};
 use crate::show;
@@ -119,7 +119,7 @@ pub(crate) async fn set(
 ) -> Answered<Session> {
     let id = find(&context, session.clone()).await?;
     for _ in 0..MOST_CHANGES_AT_ONCE {
-        if define(&context, id, &request).await? == Defined::Done {
+        if define(&context, id, &request).await? == DefineOutcome::Done {
             return object(&context, id).await;
         }
     }
@@ -129,7 +129,11 @@ pub(crate) async fn set(
 }
 
 /// Changes a session, unless somebody else changes it meanwhile.
-async fn define(context: &HttpContext, id: SessionId, request: &NewSession) -> Result<Defined, ApiError> {
+async fn define(
+    context: &HttpContext,
+    id: SessionId,
+    request: &NewSession,
+) -> Result<DefineOutcome, ApiError> {
     let (base, definition) = changed(context, id, request).await?;
     let given =
         if definition.env.unkept().is_some() { VariablesChange::Changed } else { VariablesChange::AsBefore };

@@ -58,13 +58,8 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::NotAVendorSession { id, form } => not_a_vendor_id(&id, form),
             BadDefinition::NotAWorktree { path } => not_a_worktree(&path),
             BadDefinition::OtherWorktree => other_worktree(),
-            BadDefinition::NoBeside => usage("`--beside` is not available in this version").hint(
-                "`--worktree BRANCH` gives the session a directory without a foreign agent; `--no-dir-lock` leaves the directory unlocked",
-            ),
-            BadDefinition::TwoConversations => {
-                usage("a session cannot begin a new conversation and continue an existing one")
-                    .hint("leave out --new-conversation or --vendor-session")
-            }
+            BadDefinition::NoBeside => no_beside(),
+            BadDefinition::TwoConversations => two_conversations(),
         }
     }
 }
@@ -83,6 +78,17 @@ pub(crate) fn remedy(cause: &CannotStart, install: Option<&str>) -> String {
         (CannotStart::ProgramMissing { .. }, Some(install)) => format!("`{install}` installs it; {force}"),
         (_, _) => force.to_owned(),
     }
+}
+
+fn no_beside() -> ErrorBody {
+    usage("`--beside` is not available in this version").hint(
+        "`--worktree BRANCH` gives the session a directory without a foreign agent; `--no-dir-lock` leaves the directory unlocked",
+    )
+}
+
+fn two_conversations() -> ErrorBody {
+    usage("a session cannot begin a new conversation and continue an existing one")
+        .hint("leave out --new-conversation or --vendor-session")
 }
 
 fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {

@@ -135,5 +135,5 @@ fn other_locks_or_another_command_are_another_setup() {
         assert_eq!(definition(&more).setup() != own.setup(), differs, "{more}");
     }
     // It is stored: another value would cost every session its shim once.
-    assert_eq!(own.setup(), Setup(4_612_828_075_089_175_870));
+    assert_eq!(own.setup(), ShimSetup(4_612_828_075_089_175_870));
 }

@@ -2,7 +2,7 @@
 
 use super::hand::{FIRST, Room, definition, person};
 use crate::define::definition::Definition;
-use crate::engine::input::{Create, Define, Defined, LoopInput, VariablesChange};
+use crate::engine::input::{Create, Define, DefineOutcome, LoopInput, VariablesChange};
 use crate::engine::{EngineCommand, ReplyHandle, WhyNot};
 use pinfold_core::event::Ask;
 use pinfold_core::exit::Exit;
@@ -28,7 +28,7 @@ fn define(
     id: SessionId,
     more: &Value,
     given: VariablesChange,
-) -> oneshot::Receiver<Defined> {
+) -> oneshot::Receiver<DefineOutcome> {
     let (reply, done) = oneshot::channel();
     let define = Box::new(Define { base: None, definition: definition(more), given, by: Some(person()) });
     room.tell(LoopInput::Define { id, define, reply });
@@ -187,7 +187,7 @@ fn a_changed_definition_counts_from_the_next_run_on_and_is_recorded() {
     let id = room.running("a", &json!({}));
     let mut done =
         define(&mut room, id, &json!({ "mode": "once", "command": ["new"] }), VariablesChange::Changed);
-    assert_eq!(done.try_recv(), Ok(Defined::Done));
+    assert_eq!(done.try_recv(), Ok(DefineOutcome::Done));
     let before = &room.engine.sessions[&id];
     assert_eq!(
         (&before.definition.command[..], &before.latest_definition().command[..]),
@@ -217,11 +217,11 @@ fn a_change_that_was_made_from_an_older_definition_is_not_taken() {
         done.try_recv()
     };
     let lower = json!({ "memory": 1 << 20 });
-    assert_eq!(change(&mut room, &base, &lower), Ok(Defined::Done));
-    assert_eq!(change(&mut room, &base, &json!({ "tags": ["t"] })), Ok(Defined::Overtaken));
+    assert_eq!(change(&mut room, &base, &lower), Ok(DefineOutcome::Done));
+    assert_eq!(change(&mut room, &base, &json!({ "tags": ["t"] })), Ok(DefineOutcome::Overtaken));
     let latest = Arc::clone(room.engine.sessions[&id].latest_definition());
     assert_eq!((latest.memory, &latest.tags[..]), (Some(1 << 20), &[][..]), "the limit is not lost");
-    assert_eq!(change(&mut room, &latest, &json!({ "tags": ["t"] })), Ok(Defined::Done));
+    assert_eq!(change(&mut room, &latest, &json!({ "tags": ["t"] })), Ok(DefineOutcome::Done));
 }
 
 #[test]
@@ -278,7 +278,7 @@ async fn a_file_of_variables_that_a_change_leaves_in_place_is_kept() {
     let env = json!({ "env": { "harmless": {}, "file": file.to_string() } });
     let id = room.create("a", &env);
     let mut done = define(&mut room, id, &json!({}), VariablesChange::AsBefore);
-    assert_eq!(done.try_recv(), Ok(Defined::Done), "nothing has to be removed first");
+    assert_eq!(done.try_recv(), Ok(DefineOutcome::Done), "nothing has to be removed first");
     assert!(room.engine.values.read(file).is_ok());
 }
 

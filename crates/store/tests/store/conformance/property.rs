@@ -10,7 +10,7 @@ use pinfold_core::guest::{Attaching, Welcomes};
 use pinfold_core::life::{CannotStart, HolderSeen, Process, StartRefused};
 use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{
-    Ask, ConsumerId, Ended, Event, Exit, MessageId, Mode, Policy, RunNumber, Session, Setup, Spec, Wall,
+    Ask, ConsumerId, Ended, Event, Exit, MessageId, Mode, Policy, RunNumber, Session, ShimSetup, Spec, Wall,
     World,
 };
 use pinfold_store::{Batch, EventQuery, MessageState, Reader, Store, Take};
@@ -66,7 +66,7 @@ impl Dice {
             budget: None,
             turn_time: None,
             run_per_message: self.one_in(2),
-            setup: Setup(self.pick(&[0, 1])),
+            setup: ShimSetup(self.pick(&[0, 1])),
             conversation: self.pick(&[0, 1]),
         }
     }
