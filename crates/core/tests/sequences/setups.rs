@@ -33,7 +33,7 @@ fn begun(driver: &Driver) -> Begun {
     let at = |wanted: fn(&Action) -> bool| driver.actions.iter().rposition(wanted);
     let reserved = at(|action| matches!(action, Action::Reserve { .. }));
     let spawned = at(|action| matches!(action, Action::Spawn { .. }));
-    assert!(matches!(driver.actions[spawned.unwrap()], Action::Spawn { run, .. } if run == last));
+    assert!(matches!(driver.actions[spawned.expect("a spawn")], Action::Spawn { run, .. } if run == last));
     match (at(|action| *action == Action::Release), reserved) {
         (_, None) => Begun::Standing,
         (Some(released), Some(reserved)) if released < reserved => Begun::NewAfterRelease,

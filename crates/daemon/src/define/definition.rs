@@ -17,7 +17,7 @@ use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::usage::Money;
 use pinfold_core::{Mode, Policy, Spec};
-use pinfold_kernel::program::{self, BEGINNING, elf_machine, is_executable};
+use pinfold_kernel::program::{self, is_executable};
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
@@ -93,8 +93,7 @@ pub(crate) struct Definition {
     /// The umask of the caller that created it; without one, the daemon's own.
     #[serde(default)]
     pub(crate) umask: Option<u32>,
-    /// The git worktree that was made for it. The daemon only keeps this: `rm --worktree` compares it with
-    /// what is there.
+    /// The git worktree that was made for it; `rm --worktree` compares it with what is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) worktree: Option<Box<SessionWorktree>>,
 }
@@ -420,41 +419,8 @@ impl Definition {
 
 impl Definition {
     /// Where its programs are looked for: where its runs will look too.
-    fn path(&self) -> &str {
+    pub(super) fn path(&self) -> &str {
         self.env.get("PATH").unwrap_or(pinfold_shim::USUAL_PATH)
-    }
-
-    /// The interpreter that the first line of a program names, if it is a script.
-    pub(crate) fn interpreter_of(&self, program: &str) -> Option<String> {
-        let beginning = self.beginning_of(program)?;
-        let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        let line = String::from_utf8_lossy(line);
-        // Only these two separate words for the kernel: a carriage return is part of the name.
-        line.split([' ', '\t']).find(|word| !word.is_empty()).map(str::to_owned)
-    }
-
-    /// Why the kernel cannot execute a file that is not a script for a shell.
-    pub(crate) fn cannot_be_executed(&self, program: &str) -> String {
-        let machine = self.beginning_of(program).and_then(|beginning| elf_machine(&beginning));
-        match machine {
-            Some(machine) if std::env::consts::ARCH.starts_with(&machine) => {
-                format!("`{program}` is damaged, or built for another kernel")
-            }
-            Some(machine) => {
-                let own = std::env::consts::ARCH;
-                format!("`{program}` is built for another machine: {machine}, and this is {own}")
-            }
-            None => format!("`{program}` is neither a program for this machine nor a script"),
-        }
-    }
-
-    /// The first bytes of a program.
-    fn beginning_of(&self, program: &str) -> Option<Vec<u8>> {
-        use std::io::Read;
-        let file = places(program, self.path(), &self.dir).find(|file| is_executable(file))?;
-        let mut beginning = Vec::new();
-        std::fs::File::open(file).ok()?.take(BEGINNING).read_to_end(&mut beginning).ok()?;
-        Some(beginning)
     }
 }
 
@@ -492,7 +458,11 @@ fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {
 }
 
 /// The files that a program name can mean for a run in this directory.
-fn places<'a>(program: &'a str, path: &'a str, dir: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+pub(super) fn places<'a>(
+    program: &'a str,
+    path: &'a str,
+    dir: &'a Path,
+) -> impl Iterator<Item = PathBuf> + 'a {
     program::places(program.as_ref(), path.as_ref()).map(|place| dir.join(place))
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod home;
 pub(crate) mod id_files;
 pub(crate) mod others;
 pub mod preset;
+mod program_file;
 pub(crate) mod setting;
 pub(crate) mod transcript;
 pub mod values;

@@ -104,7 +104,7 @@ pub(crate) async fn send(
         (Err(failure), Some(key)) => pruned(&context, (id, &name), message, key).await.ok_or(failure)?,
         (found, _) => found?,
     };
-    let note = note(wakes, &message.session);
+    let note = show::wakes::note(wakes, &message.session);
     Ok(Json(Sent { message, note }))
 }
 
@@ -122,33 +122,6 @@ async fn pruned(
 fn found(view: EngineView<'_>, session: &str) -> Result<(SessionId, String), WhyNot> {
     let id = view.find(session)?;
     Ok((id, view.session(id).ok_or(WhyNot::Gone)?.name().to_owned()))
-}
-
-/// A note for the sender of a message that will not wake the session.
-fn note(wakes: Wakes, session: &str) -> Option<String> {
-    match wakes {
-        Wakes::Yes => None,
-        Wakes::NotWhileStopped => {
-            Some(format!("`{session}` is stopped: it waits until `pinfold start {}`", quoted(session)))
-        }
-        Wakes::NotWhileBlocked => Some(format!(
-            "`{session}` is blocked by another process: `pinfold why {}` says which",
-            quoted(session)
-        )),
-        Wakes::NotInBackoff => Some(format!(
-            "`{session}` waits after a crash: the message is queued for its next run; `pinfold start {}` starts it now",
-            quoted(session)
-        )),
-        Wakes::NotWhileFailed => Some(format!(
-            "`{session}` has failed: the message is queued until you run `pinfold start {}`",
-            quoted(session)
-        )),
-        Wakes::NotWhileHeld => Some(
-            "what its account or its budget allows is used up: it waits; `pinfold why` tells till when"
-                .into(),
-        ),
-        Wakes::NotWhileClosing => Some("the daemon is going down: it waits until the next one".into()),
-    }
 }
 
 /// A body too long for other requests must be a message that needs the length.
@@ -295,7 +268,7 @@ pub(crate) async fn retry(context: HttpContext, Path((session, message)): Addres
         }
     };
     let message = row(&context, id, message).await?;
-    let note = note(wakes, &message.session);
+    let note = show::wakes::note(wakes, &message.session);
     Ok(Json(Sent { message, note }))
 }
 

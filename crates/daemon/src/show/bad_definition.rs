@@ -51,10 +51,7 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::NotAVariable { name } => {
                 usage(format!("`{name}` cannot be the name of a variable, or its value cannot be one"))
             }
-            BadDefinition::OwnVariable { name } => {
-                usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"))
-                    .hint("another name can be given")
-            }
+            BadDefinition::OwnVariable { name } => own_variable(&name),
             BadDefinition::NotAVendorSession { id, form } => not_a_vendor_id(&id, form),
             BadDefinition::NotAWorktree { path } => not_a_worktree(&path),
             BadDefinition::OtherWorktree => other_worktree(),
@@ -100,6 +97,11 @@ fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {
 fn no_place_for_prompt(agent: &str) -> ErrorBody {
     config(format!("agent `{agent}` runs once for each message, and its command does not say where that goes"))
         .hint(format!("write {{prompt}} where it stands in `command` (and in `resume`), or `prompt = \"stdin\"` in [agents.{agent}.exec]"))
+}
+
+fn own_variable(name: &str) -> ErrorBody {
+    usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"))
+        .hint("another name can be given")
 }
 
 fn odd_tag(tag: &str) -> ErrorBody {

@@ -12,5 +12,6 @@ pub(crate) mod processes;
 pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod usage;
+pub(crate) mod wakes;
 mod why_not;
 pub(crate) mod word;

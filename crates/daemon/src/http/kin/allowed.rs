@@ -53,7 +53,6 @@ pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 21]
         force,
         command,
         worktree,
-        // `set` does not change these.
         caller_dir: _,
         caller_env: _,
         caller_umask: _,
