@@ -178,12 +178,18 @@ fn what_an_agent_needs_and_is_not_given_is_said() {
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let new = |name: &str, words: &[&str]| {
         let mut command = world.command(&[&["new", name, "--mode", "on-demand"], words].concat());
-        let answer = finish(
-            command
-                .env("ANTHROPIC_API_KEY", "sk-secret")
-                .env("SSH_AUTH_SOCK", "/agent")
-                .env_remove("NODE_EXTRA_CA_CERTS"),
-        );
+        for others in [
+            "AWS_SECRET_ACCESS_KEY",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DISPLAY",
+            "GITHUB_TOKEN",
+            "GPG_TTY",
+            "NODE_EXTRA_CA_CERTS",
+            "SSL_CERT_FILE",
+        ] {
+            command.env_remove(others);
+        }
+        let answer = finish(command.env("ANTHROPIC_API_KEY", "sk-secret").env("SSH_AUTH_SOCK", "/agent"));
         assert_eq!(answer.code, 0, "{answer:?}");
         assert!(!format!("{answer:?}").contains("sk-secret"));
         answer.stderr

@@ -12,6 +12,8 @@ fn of(field: &str, value: &Value) -> NewSession {
 
 /// What a run may set: of its own session, and of a child.
 fn table() -> Vec<(&'static str, Value, bool, bool)> {
+    let worktree =
+        json!({ "path": "/t", "repository": "/r", "gitdir": "/g", "commondir": "/c", "created": true });
     vec![
         ("agent", json!("x"), false, false),
         ("vendor_session", json!("x"), false, false),
@@ -33,6 +35,7 @@ fn table() -> Vec<(&'static str, Value, bool, bool)> {
         ("beside", json!(true), false, false),
         ("force", json!(true), false, false),
         ("command", json!(["sh"]), false, false),
+        ("worktree", worktree, false, false),
     ]
 }
 
