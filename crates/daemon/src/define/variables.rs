@@ -5,7 +5,7 @@
 
 use pinfold_store::Ulid;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Names and values, by name.
@@ -132,6 +132,20 @@ impl Variables {
     /// The file that has the given values.
     pub(crate) fn file(&self) -> Option<Ulid> {
         self.file
+    }
+
+    /// The names of variables that differ from these.
+    pub(crate) fn differing(&self, other: &Variables) -> Vec<String> {
+        let (own, others) = (self.all(), other.all());
+        let names: BTreeSet<&str> = own.keys().chain(others.keys()).copied().collect();
+        names.into_iter().filter(|name| own.get(name) != others.get(name)).map(str::to_owned).collect()
+    }
+
+    /// Takes the given values of a later definition instead of its own, whose file was deleted; `changed` are the
+    /// names of those that were others.
+    pub(crate) fn replaced(&mut self, later: &Variables, changed: &[String]) {
+        self.given.clone_from(&later.given);
+        self.given.retain(|name, _| !changed.contains(name));
     }
 
     /// Takes what was read from the file.

@@ -22,6 +22,9 @@ struct InForce {
     /// The run that it is of: with the next run it is out of date.
     run: RunNumber,
     definition: Definition,
+    /// The names of variables that the latest definition changes: the values that they had are deleted.
+    #[serde(default)]
+    changed: Vec<String>,
 }
 
 impl Tracked {
@@ -34,19 +37,19 @@ impl Tracked {
     pub(crate) fn stored_definition(&self) -> Value {
         let mut stored = serde_json::to_value(&**self.latest_definition()).unwrap_or_default();
         if let (Some(_), Some(run)) = (&self.next, self.session.live_run()) {
-            let in_force = InForce { run, definition: Definition::clone(&self.definition) };
+            let changed = self.definition.env.differing(&self.latest_definition().env);
+            let in_force = InForce { run, definition: Definition::clone(&self.definition), changed };
             stored[IN_FORCE] = serde_json::to_value(in_force).unwrap_or_default();
         }
         stored
     }
 
     /// Takes a changed definition: from now on, or from the next run on if one is live. Returns the file with
-    /// values of variables that no definition names any more.
+    /// values of variables with which no run is started any more.
     pub(super) fn redefine(&mut self, definition: Definition) -> Option<Ulid> {
         let before = self.latest_definition().env.file();
         self.take_definition(definition);
-        let named = [self.definition.env.file(), self.latest_definition().env.file()];
-        before.filter(|file| !named.contains(&Some(*file)))
+        before.filter(|file| self.latest_definition().env.file() != Some(*file))
     }
 
     fn take_definition(&mut self, definition: Definition) {
@@ -101,11 +104,12 @@ impl Engine {
     fn read_in_force(&self, stored: &StoredSession, latest: &Definition) -> Option<Definition> {
         stored.session.next_spec()?;
         let in_force = InForce::deserialize(stored.definition.get(IN_FORCE)?).ok()?;
-        let mut definition =
-            Some(in_force).filter(|in_force| stored.session.live_run() == Some(in_force.run))?.definition;
+        let InForce { run, mut definition, changed } = in_force;
+        if stored.session.live_run() != Some(run) {
+            return None;
+        }
         if self.read_given(&mut definition).is_err() {
-            // No run is started with these values any more.
-            definition.env.clone_from(&latest.env);
+            definition.env.replaced(&latest.env, &changed);
         }
         Some(definition)
     }

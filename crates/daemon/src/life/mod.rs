@@ -140,7 +140,6 @@ pub fn run(options: DaemonOptions, up: impl FnOnce()) -> Result<(), StartError> 
     crate::log::begin(options.log.clone());
     crash::point("daemon.alone");
     let limits = ResourceLimits { open_files: raise_open_files()?, core: leave_no_core() };
-    log_inherited(&limits);
     pinfold_kernel::allocator::keep_little();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
@@ -201,6 +200,7 @@ async fn live(
     let configured = Configured::now(options.home.config.clone());
     let config = crate::define::config::load(&options.home.config)?;
     crate::log::set_level(config.log_level());
+    log_inherited(&limits);
     let (doorway, listener) = Doorway::open(&options.home)?;
     crash::point("daemon.listening");
     let home = doorway.home.clone();

@@ -6,7 +6,7 @@ use crate::define::preset::{INPUTS, TURNS, word_of};
 use pinfold_api::units;
 use pinfold_core::{Session, Spec};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Each option that changes with the next run, by its name and in the words that `new` takes; null if it is
 /// removed. `next` is the definition of that run, if it is another one.
@@ -112,9 +112,7 @@ fn settings(definition: &Definition) -> [(&'static str, Value); 7] {
 
 /// The names of the variables with another value.
 fn variables(now: &Definition, next: &Definition) -> Option<(String, Value)> {
-    let (now, next) = (now.env.all(), next.env.all());
-    let names: BTreeSet<&str> = now.keys().chain(next.keys()).copied().collect();
-    let changed: Vec<&str> = names.into_iter().filter(|name| now.get(name) != next.get(name)).collect();
+    let changed = now.env.differing(&next.env);
     (!changed.is_empty()).then(|| ("env".to_owned(), json!(changed)))
 }
 

@@ -83,7 +83,8 @@ fn verbs(world: &World) -> BTreeSet<String> {
 
 /// What is tried before and while a lock is held: one verb per line, with hostile text wherever it takes any.
 const BEFORE: &str = "up
-    new a --dir {work} --tag {bad} -- sh -c {script} {bad}
+    new a --dir {work} -- sh -c {script} {bad}
+    new tagged --tag {bad} -- sleep 1000
     new twin --dir {work} -- sleep 1000
     new chat --mode on-demand --turns done -- sh -c {reads}
     new none --dir {work}/none -- sleep 1000
@@ -254,19 +255,7 @@ fn on_terminal(world: &World, words: &[&str]) -> String {
 fn nothing_is_passed_on_to_a_terminal_either() {
     let place = Place::new();
     let work = place.work.to_str().unwrap();
-    place.world.ok(&[
-        "new",
-        "a",
-        "--dir",
-        work,
-        "--tag",
-        HOSTILE,
-        "--",
-        "sh",
-        "-c",
-        "exec sleep 1000",
-        HOSTILE,
-    ]);
+    place.world.ok(&["new", "a", "--dir", work, "--", "sh", "-c", "exec sleep 1000", HOSTILE]);
     for words in
         [&["show", "a"] as &[&str], &["ls"], &["locks"], &["who", work], &["lock", work, "--", "true"]]
     {

@@ -98,7 +98,7 @@ impl Kind {
             ["home", "env-values", _] => Kind::Values,
             ["home", "env-values.old", _] => Kind::Old,
             ["home", "daemon.lock"] => Kind::DaemonLock,
-            ["home", "daemon.place"] => Kind::DaemonPlace,
+            ["home", "daemon.place" | "daemon.stopped"] => Kind::DaemonPlace,
             ["home", "daemon.log"] => Kind::DaemonLog,
             ["home", "audit.jsonl"] => Kind::Audit,
             ["home", "config.toml"] => Kind::Config,
