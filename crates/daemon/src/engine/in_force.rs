@@ -4,7 +4,6 @@
 //! as the last one did.
 
 use super::Engine;
-use crate::crash;
 use crate::define::definition::Definition;
 use crate::engine::session::Tracked;
 use pinfold_core::RunNumber;
@@ -120,7 +119,6 @@ impl Engine {
             return;
         };
         for file in std::mem::take(&mut tracked.outdated) {
-            crash::point("given.outdated");
             self.ports.files.remove_values(self.values.clone(), file, Box::new(|()| {}));
         }
     }
