@@ -301,7 +301,7 @@ fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
 
 /// What was found at a shim's socket.
 pub(crate) enum FoundShim {
-    /// No process listens; only the session's lock proves that no shim is alive.
+    /// No process listens, or the one that did has left; only the session's lock proves that no shim is alive.
     Nobody,
     /// A process listens and does not answer.
     Mute,
@@ -316,7 +316,8 @@ pub(crate) fn find(socket: &Path, generation: u64) -> FoundShim {
         Ok(welcome) => {
             FoundShim::Shim(Box::new(Greeted { socket: socket.to_owned(), link, welcome, child: None }))
         }
-        Err(_) => FoundShim::Mute,
+        Err(NotGreeted::Closed) => FoundShim::Nobody,
+        Err(NotGreeted::TimeUp | NotGreeted::Other(_)) => FoundShim::Mute,
     }
 }
 
@@ -359,6 +360,10 @@ fn hear_welcome(link: &mut ShimConnection, until: Instant) -> Result<Box<Welcome
         }
         Ok(_) => Err(NotGreeted::Closed),
         Err(ReceiveError::TimeUp) => Err(NotGreeted::TimeUp),
+        // It left without reading the hello.
+        Err(ReceiveError::Kernel(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+            Err(NotGreeted::Closed)
+        }
         Err(error) => Err(NotGreeted::Other(refusal(&error))),
     }
 }
@@ -366,6 +371,27 @@ fn hear_welcome(link: &mut ShimConnection, until: Instant) -> Result<Box<Welcome
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shim_that_leaves_before_it_answers_is_not_a_silent_one() {
+        let temp = tempfile::tempdir().unwrap();
+        for reads in [false, true] {
+            let socket = temp.path().join(format!("{reads}.sock"));
+            let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            let leaves = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut hello = [0; 1024];
+                // Bytes that nothing has read reset the connection.
+                let mut waiting = [rustix::event::PollFd::new(&stream, rustix::event::PollFlags::IN)];
+                rustix::event::poll(&mut waiting, None).unwrap();
+                if reads {
+                    assert_ne!(std::io::Read::read(&mut stream, &mut hello).unwrap(), 0);
+                }
+            });
+            assert!(matches!(find(&socket, 1), FoundShim::Nobody), "reads: {reads}");
+            leaves.join().unwrap();
+        }
+    }
 
     #[test]
     fn a_shim_is_found_by_the_end_of_its_path_where_it_listens() {
