@@ -109,7 +109,8 @@ fn two_gibibytes_of_a_mapped_file_under_a_limit_of_256_mebibytes_are_left_alone(
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         let resident: usize = resident.trim().trim_end_matches(" kB").parse().unwrap();
-        assert!(resident > 2048 * 1024, "{resident} kB are there");
+        // Far over the limit; the kernel may take some pages back while other programs use the disk.
+        assert!(resident > 1024 * 1024, "{resident} kB are there");
         read_between(&world, "reader", 40 * MIB, 200 * MIB);
         assert_left_alone(&world, "reader", pid);
     }

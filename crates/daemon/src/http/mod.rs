@@ -42,6 +42,7 @@ mod status;
 mod streaming;
 mod together;
 mod usage;
+mod vendor_session;
 
 use crate::caller::Pass;
 use crate::define::values::Values;

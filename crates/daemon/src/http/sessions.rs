@@ -7,10 +7,9 @@ use super::configured;
 use super::extract::{JsonBody, SessionInPath, UrlQuery};
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use super::refusal::refusal;
-use super::{kin, nearest};
+use super::{kin, nearest, vendor_session};
 use crate::clock::NowSource;
 use crate::define::definition::{COMMAND, Definition};
-use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::define::setting::{CannotSet, Conversation};
 use crate::engine::input::{Create, Define, DefineOutcome, LoopInput, VariablesChange};
@@ -26,7 +25,6 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, units};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::life::CannotStart;
-use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, Refusal, State as CoreState};
 use pinfold_store::{Facts, SessionId};
@@ -105,7 +103,7 @@ pub(super) async fn creatable(context: &HttpContext, request: &NewSession) -> Re
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
         return Err(body.hint(show::bad_definition::remedy(cause, install.as_deref())).into());
     }
-    vendor_is_free(context, &definition).await?;
+    vendor_session::is_free(context, &definition).await?;
     Ok(Creatable { name, definition, broken })
 }
 
@@ -170,7 +168,7 @@ pub(super) async fn changed(
     }
     let (definition, broken) = settle(definition, preset).await?;
     if request.vendor_session.is_some() && definition.vendor_lock() != before.vendor_lock() {
-        vendor_is_free(context, &definition).await?;
+        vendor_session::is_free(context, &definition).await?;
     }
     if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
         kin::is_inside(context, own, &definition).await?;
@@ -393,34 +391,6 @@ pub(super) async fn with_given_kept(
     crate::crash::point("given.kept");
     definition.env.kept_in(file);
     Ok(definition)
-}
-
-/// A vendor session that another process has is not taken, and nothing is created for it.
-async fn vendor_is_free(context: &HttpContext, definition: &Definition) -> Result<(), ApiError> {
-    let Some(resource) = definition.vendor_lock() else { return Ok(()) };
-    let (folders, agent) = (context.folders.clone(), definition.agent.clone());
-    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
-    let others = preset.and_then(|preset| Others::of(definition, &preset));
-    let look = move || {
-        let outside = || others?.look().ok().flatten().map(|found| found.seen(resource.to_string()));
-        folders.holder_of(&resource).or_else(outside)
-    };
-    let looked = tokio::task::spawn_blocking(look).await;
-    let Some(holder) = looked.ok().flatten() else { return Ok(()) };
-    let who = holder.pid.map_or_else(|| "another process".to_owned(), |pid| format!("pid {pid}"));
-    let of = match (&holder.session, &holder.command) {
-        (Some(name), _) => format!(" of session `{name}`"),
-        (None, Some(command)) => format!(" ({command})"),
-        (None, None) => String::new(),
-    };
-    let id = definition.vendor_session.as_deref().unwrap_or_default();
-    let mut body = ErrorBody::new(ErrorKind::Busy, format!("vendor session `{id}` is held by {who}{of}"));
-    body = match &holder.session {
-        Some(name) => body.hint(format!("`pinfold attach {}` joins it", quoted(name))),
-        None => body.hint("end that program first: two of them lose turns of the conversation"),
-    };
-    body.holder = Some(show::session::holder_value(&holder));
-    Err(body.into())
 }
 
 pub(crate) async fn find(context: &HttpContext, session: String) -> Result<SessionId, ApiError> {
