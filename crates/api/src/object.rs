@@ -456,6 +456,9 @@ pub enum AttachLine {
     Ready {
         /// Where its shim listens.
         socket: String,
+        /// The bytes of that path, if it is not UTF-8.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        socket_bytes: Option<Vec<u8>>,
         /// Of which run it is, by number.
         run: u64,
     },

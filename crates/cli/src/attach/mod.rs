@@ -20,7 +20,9 @@ use pinfold_core::visible::visible;
 use pinfold_daemon::Home;
 use pinfold_shim::attach::Seat;
 use pinfold_terminal::Allow;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStringExt;
 
 /// What to attach to, and how.
 pub(crate) struct AttachOptions<'a> {
@@ -55,8 +57,9 @@ pub(crate) fn attach(attach: &AttachOptions<'_>, daemon: &Daemon) -> Result<(), 
             AttachmentNews::Line(AttachLine::Waiting { message, left_ms }) => {
                 countdown.show(&message, left_ms);
             }
-            AttachmentNews::Line(AttachLine::Ready { socket, run }) => {
+            AttachmentNews::Line(AttachLine::Ready { socket, socket_bytes, run }) => {
                 countdown.clear();
+                let socket = socket_bytes.map_or_else(|| socket.into(), OsString::from_vec);
                 let allow = allowed(&home, global);
                 let place =
                     terminal::AttachTarget { name: attach.session, socket: socket.as_ref(), run, allow };

@@ -3,6 +3,8 @@
 use crate::processes;
 use crate::tty::Tty;
 use crate::world::{Ends, World};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
 impl World {
@@ -73,6 +75,18 @@ fn a_shell_is_typed_to_and_left_and_found_again() {
     second.shows("`sh` exited with 0 after ");
     assert_eq!(second.settings(), before);
     world.runs_anew("sh", pid);
+}
+
+#[test]
+fn a_terminal_is_joined_in_a_home_whose_path_is_not_utf_8() {
+    let mut world = World::new();
+    world.home = world.root.join(OsStr::from_bytes(b"h\xffme"));
+    world.shell("sh");
+    let mut tty = world.attach("sh", &[]);
+    tty.shows("$");
+    tty.keys(b"echo one-$((40+2))\r");
+    tty.shows("one-42");
+    tty.detach();
 }
 
 #[test]

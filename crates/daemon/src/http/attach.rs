@@ -28,6 +28,8 @@ use pinfold_core::quoted::quoted;
 use pinfold_core::{Now, Refusal, RunNumber};
 use pinfold_shim::Size;
 use pinfold_store::SessionId;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -187,8 +189,7 @@ async fn until_ready(
         let standing = standings.borrow_and_update().clone();
         let waits = match standing {
             Some(AttachStanding::Ready { socket, run, guest }) => {
-                let ready = AttachLine::Ready { socket: socket.display().to_string(), run: run.0 };
-                return Ok((ready, run, guest));
+                return Ok((ready(&socket, run), run, guest));
             }
             Some(AttachStanding::Over(why)) => return Err(not_attached(&why)),
             Some(AttachStanding::NoSocket(view)) => Some(no_socket(&view)),
@@ -209,6 +210,11 @@ async fn until_ready(
             () = until(again) => {}
         }
     }
+}
+
+fn ready(socket: &Path, run: RunNumber) -> AttachLine {
+    let socket_bytes = socket.to_str().is_none().then(|| socket.as_os_str().as_bytes().to_vec());
+    AttachLine::Ready { socket: socket.display().to_string(), socket_bytes, run: run.0 }
 }
 
 async fn until(at: Option<Instant>) {
