@@ -15,6 +15,11 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    #[cfg(test)]
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// Adds a row with a value of ours beside its peer's, and what it must not exceed.
     pub(crate) fn compare(&mut self, what: &str, ours: f64, peer: f64, unit: &str, must: &str) {
         let value = |value: f64| format!("{value:.2} {unit}");

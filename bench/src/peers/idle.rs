@@ -3,6 +3,7 @@
 use super::field::{self, Peers};
 use super::site::Site;
 use super::supervisor::Supervisor;
+use super::tried::{self, Tried, tried};
 use super::{row, say};
 use crate::table::Table;
 use std::path::Path;
@@ -29,14 +30,14 @@ struct Cost {
 }
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
-    let costs: Vec<Cost> = field::with_limits(peers, LIMITED)
+    let (names, costs): (Vec<&str>, Vec<Tried<Cost>>) = field::with_limits(peers, LIMITED)
         .into_iter()
         .map(|(name, mut supervisor)| {
             say(&format!("idle: {COUNT} children under {name}"));
-            cost(&Site::new(root.join(name), COUNT), supervisor.as_mut())
+            (name, tried(|| cost(&Site::new(root.join(name), COUNT), supervisor.as_mut())))
         })
-        .collect();
-    let cells = |cell: &dyn Fn(&Cost) -> String| costs.iter().map(cell).collect::<Vec<_>>();
+        .unzip();
+    let cells = |cell: &dyn Fn(&Cost) -> String| tried::cells(&costs, cell);
     let megabytes = |kibibytes: u64| format!("{:.1}", kibibytes as f64 * 1024.0 / 1e6);
     let total = cells(&|cost| megabytes(cost.pss));
     row(table, &format!("memory at {COUNT} idle, MB PSS"), total, "below s6, aim below runit");
@@ -45,6 +46,7 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     row(table, "  each of the others, private KiB", cells(&private), "about 100");
     let busy = cells(&|cost| format!("{:.2}", cost.busy));
     row(table, &format!("idle at {COUNT}, ms/s ({LIMITED} of pinfold's with a memory limit)"), busy, "< 1");
+    tried::reasons(table, &names, &costs);
 }
 
 fn cost(site: &Site, supervisor: &mut dyn Supervisor) -> Cost {

@@ -4,6 +4,7 @@
 use super::field::{self, Peers};
 use super::site::{Site, kill, wait_for};
 use super::supervisor::Supervisor;
+use super::tried::{self, Tried, tried};
 use super::{row, say};
 use crate::table::Table;
 use std::collections::BTreeMap;
@@ -39,13 +40,14 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
         (Victims::All, "all", "kill -9 of all its processes, 10 of 50 end meanwhile"),
     ] {
         say(what);
-        let seen: Vec<Seen> = field::all(peers)
+        let (names, seen): (Vec<&str>, Vec<Tried<Seen>>) = field::all(peers)
             .into_iter()
             .map(|(column, mut supervisor)| {
-                look(&Site::new(root.join(name).join(column), COUNT), supervisor.as_mut(), victims)
+                let site = Site::new(root.join(name).join(column), COUNT);
+                (column, tried(|| look(&site, supervisor.as_mut(), victims)))
             })
-            .collect();
-        let cells = |cell: &dyn Fn(&Seen) -> String| seen.iter().map(cell).collect::<Vec<_>>();
+            .unzip();
+        let cells = |cell: &dyn Fn(&Seen) -> String| tried::cells(&seen, cell);
         let must = match victims {
             Victims::First => "40 kept, 0 doubled, 0 missing, 10 known",
             Victims::All => "0 doubled, 0 missing",
@@ -54,6 +56,7 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
         row(table, &format!("{what}: kept/doubled/missing"), cells(&counts), must);
         let known = |seen: &Seen| seen.known.map_or("-".into(), |known| known.to_string());
         row(table, "  ends on record with their signal, of those 10", cells(&known), "");
+        tried::reasons(table, &names, &seen);
     }
 }
 

@@ -15,6 +15,7 @@ mod starts;
 mod status;
 mod supervisor;
 mod supervisord;
+mod tried;
 
 pub(crate) use floor::keep as keep_floor;
 pub(crate) use site::beside;

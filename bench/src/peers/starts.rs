@@ -3,6 +3,7 @@
 use super::field::{self, Peers};
 use super::site::{Site, now};
 use super::supervisor::Supervisor;
+use super::tried::{self, Tried, tried};
 use super::{row, say};
 use crate::table::{Table, median};
 use std::path::Path;
@@ -14,22 +15,34 @@ const SIZES: [(usize, usize); 2] = [(200, 5), (1000, 3)];
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     for (count, rounds) in SIZES {
         say(&format!("start: {count} children each, {rounds} rounds"));
-        let mut all: Vec<_> = field::all(peers)
+        let (names, mut all): (Vec<&str>, Vec<Tried<Started>>) = field::all(peers)
             .into_iter()
             .map(|(name, mut supervisor)| {
                 let site = Site::new(root.join(format!("{count}/{name}")), count);
                 supervisor.prepare(&site);
-                (site, supervisor, Vec::new())
+                (name, Ok(Started { site, supervisor, times: Vec::new() }))
             })
-            .collect();
+            .unzip();
         for _ in 0..rounds {
-            for (site, supervisor, times) in &mut all {
-                times.push(once(site, supervisor.as_mut()).as_secs_f64());
+            for one in &mut all {
+                let Ok(Started { site, supervisor, times }) = one else { continue };
+                match tried(|| once(site, supervisor.as_mut()).as_secs_f64()) {
+                    Ok(time) => times.push(time),
+                    Err(reason) => *one = Err(reason),
+                }
             }
         }
-        let cells = all.into_iter().map(|(_, _, times)| format!("{:.2}", median(times)));
+        let cells = tried::cells(&all, |started| format!("{:.2}", median(started.times.clone())));
         row(table, &format!("start of {count}, s"), cells, "ahead of s6 and daemontools");
+        tried::reasons(table, &names, &all);
     }
+}
+
+/// One supervisor, and how long its starts took, in seconds.
+struct Started {
+    site: Site,
+    supervisor: Box<dyn Supervisor>,
+    times: Vec<f64>,
 }
 
 fn once(site: &Site, supervisor: &mut dyn Supervisor) -> Duration {

@@ -3,6 +3,8 @@
 
 use super::field::{self, Peers};
 use super::site::Site;
+use super::supervisor::Supervisor;
+use super::tried::{self, Tried, tried};
 use super::{row, say};
 use crate::table::{Table, median};
 use std::path::Path;
@@ -16,31 +18,43 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     say("status: 200 children each");
-    let mut all: Vec<_> = field::all(peers)
+    let (names, mut all): (Vec<&str>, Vec<Tried<Watched>>) = field::all(peers)
         .into_iter()
-        .map(|(name, mut supervisor)| {
-            let site = Site::new(root.join(name), COUNT);
-            supervisor.prepare(&site);
-            let known = site.births().len();
-            supervisor.start(&site);
-            site.await_births(known, COUNT, Duration::from_millis(20));
-            (site, supervisor, Vec::new(), Vec::new())
-        })
-        .collect();
+        .map(|(name, supervisor)| (name, tried(|| watched(Site::new(root.join(name), COUNT), supervisor))))
+        .unzip();
     std::thread::sleep(SETTLED);
     for _ in 0..ROUNDS {
-        for (site, supervisor, lists, pages) in &mut all {
+        for Watched { site, supervisor, lists, pages } in all.iter_mut().flatten() {
             lists.extend(supervisor.status(site).map(timed));
             pages.extend(supervisor.page(site).map(timed));
         }
     }
-    for (site, supervisor, _, _) in &mut all {
+    for Watched { site, supervisor, .. } in all.iter_mut().flatten() {
         supervisor.stop(site);
     }
-    let cell = |times: Vec<f64>| if times.is_empty() { "-".into() } else { format!("{:.1}", median(times)) };
-    let (lists, pages): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, _, lists, pages)| (lists, pages)).unzip();
-    row(table, "status of 200, whole command, ms", lists.into_iter().map(cell), "<= 5");
-    row(table, "one page about one of 200, whole command, ms", pages.into_iter().map(cell), "<= 5");
+    let cell =
+        |times: &[f64]| if times.is_empty() { "-".into() } else { format!("{:.1}", median(times.to_vec())) };
+    let lists = tried::cells(&all, |watched| cell(&watched.lists));
+    let pages = tried::cells(&all, |watched| cell(&watched.pages));
+    row(table, "status of 200, whole command, ms", lists, "<= 5");
+    row(table, "one page about one of 200, whole command, ms", pages, "<= 5");
+    tried::reasons(table, &names, &all);
+}
+
+/// One supervisor with all its children, and how long its answers took, in milliseconds.
+struct Watched {
+    site: Site,
+    supervisor: Box<dyn Supervisor>,
+    lists: Vec<f64>,
+    pages: Vec<f64>,
+}
+
+fn watched(site: Site, mut supervisor: Box<dyn Supervisor>) -> Watched {
+    supervisor.prepare(&site);
+    let known = site.births().len();
+    supervisor.start(&site);
+    site.await_births(known, COUNT, Duration::from_millis(20));
+    Watched { site, supervisor, lists: Vec::new(), pages: Vec::new() }
 }
 
 /// Returns how long a command takes, in milliseconds.
