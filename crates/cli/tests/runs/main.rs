@@ -11,6 +11,7 @@ mod attach;
 mod chats;
 mod config;
 mod contract;
+mod crash_loops;
 mod crash_points;
 #[cfg(debug_assertions)]
 mod crashes;

@@ -449,6 +449,7 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::BudgetRaised
         | Event::Looked
         | Event::HolderGone
+        | Event::HolderFound(_)
         | Event::ShimLeft => None,
     }
 }

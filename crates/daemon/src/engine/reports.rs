@@ -120,7 +120,7 @@ impl Engine {
     /// read first.
     pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
         if !self.exited_later(id, exited, shim) {
-            self.ended(id, exited, shim, Read::default());
+            self.ended(id, exited, shim, exited.ended.read);
         }
     }
 
