@@ -10,6 +10,7 @@ mod arguments;
 mod attach;
 mod chats;
 mod config;
+mod contention;
 mod contract;
 mod crash_loops;
 mod crash_points;

@@ -32,6 +32,7 @@ mod permissions;
 mod plug;
 mod precedence;
 mod purge;
+mod recognition;
 mod recover;
 mod rename;
 mod reply;

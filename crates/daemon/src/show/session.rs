@@ -189,7 +189,7 @@ fn archived(life: &Life) -> Option<Wall> {
 }
 
 fn holder(life: &Life) -> Option<Value> {
-    if let Life::Blocked { holder, .. } = life { holder.as_deref().map(holder_value) } else { None }
+    life.holder().map(holder_value)
 }
 
 /// The holder of what a session needs.
