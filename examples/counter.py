@@ -11,4 +11,4 @@ for line in sys.stdin:
     seen = json.loads(memory.read_text()) if memory.exists() else {}
     seen[message["id"]] = len(message["text"].split())  # by id: a second try counts once
     memory.write_text(json.dumps(seen))
-    print("PINFOLD_DONE", json.dumps(f"{sum(seen.values())} words\nin {len(seen)} messages"), flush=True)
+    print("PINFOLD_DONE", message["id"], json.dumps(f"{sum(seen.values())} words\nin {len(seen)} messages"), flush=True)

@@ -15,7 +15,7 @@ use crate::label::Label;
 use crate::ledger::OpenDelivery;
 use crate::note::{self, LogNote};
 use crate::observation::{LimitReach, LimitStatus, SessionRefused};
-use crate::preset::{EndsTurn, ExecRules as Rules, Joined, PromptBy, ReadRule, Recognises};
+use crate::preset::{EndsTurn, ExecRules as Rules, Joined, Meaning, PromptBy, ReadRule, Recognises};
 use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
 use crate::turn::{EndedBy, FailureKind, TurnFailure, Usage};
 use crate::word::{AgentWord, How, NamedTurn, ReportedEnd};
@@ -50,16 +50,12 @@ pub(crate) struct Exec {
     printed: bool,
     /// What was recognised so far; each meaning is reported once.
     recognised: Vec<Meaning>,
-}
-
-/// What the text of an error can mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Meaning {
-    Busy,
-    UnknownSession,
-    Login,
-    Limit,
+    /// The meaning of the last line that has one, which counts if the agent fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<(Meaning, String)>,
+    /// What the exit means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_exit: Option<Meaning>,
 }
 
 /// How the turn ended.
@@ -77,9 +73,16 @@ impl Translate for Exec {
             TranslatorInput::Begin => vec![AgentWord::Ready],
             TranslatorInput::Line { bytes, .. } => {
                 self.note_last(bytes);
+                if rules.reads.is_empty() || !bytes.starts_with(b"{") {
+                    self.hint(bytes, &rules.recognises, see.setup.contended_if.as_ref());
+                }
                 if rules.reads.is_empty() { vec![self.plain(bytes)] } else { self.line(bytes, rules) }
             }
-            TranslatorInput::ErrorLine(bytes) => self.complains(bytes, &rules.recognises),
+            TranslatorInput::ErrorLine(bytes) => {
+                // The rules are applied to errors at once.
+                self.hint(bytes, &Recognises::default(), see.setup.contended_if.as_ref());
+                self.complains(bytes, &rules.recognises)
+            }
             TranslatorInput::TooLong => {
                 self.too_long = true;
                 Vec::new()
@@ -169,9 +172,38 @@ impl Exec {
 
     /// Returns what an error means, the first time it is said.
     fn recognise(&mut self, text: &str, recognises: &Recognises) -> Option<AgentWord> {
-        let meaning = meaning(text, recognises).filter(|meaning| !self.recognised.contains(meaning))?;
+        self.means(recognises.of_text(text)?, text)
+    }
+
+    fn means(&mut self, meaning: Meaning, text: &str) -> Option<AgentWord> {
+        if self.recognised.contains(&meaning) {
+            return None;
+        }
         self.recognised.push(meaning);
         Some(word(meaning, text))
+    }
+
+    /// Keeps what a line means if the agent fails: within an answer it means nothing.
+    fn hint(&mut self, line: &[u8], recognises: &Recognises, contended_if: Option<&String>) {
+        let text = String::from_utf8_lossy(line);
+        let busy = contended_if.is_some_and(|part| text.contains(part.as_str()));
+        let meaning = if busy { Some(Meaning::Busy) } else { recognises.of_text(&text) };
+        if let Some(meaning) = meaning {
+            self.hint = Some((meaning, note::short(text.trim(), LONGEST_ERROR)));
+        }
+    }
+
+    /// Returns what the exit means, besides what was recognised before.
+    fn exit_means(&mut self, exit: Exit, by: EndedBy, recognises: &Recognises) -> Option<AgentWord> {
+        let code = exit.code().filter(|code| *code != 0 && by == EndedBy::Itself && self.ended.is_none())?;
+        let hint = self.hint.take();
+        let (meaning, text) = match (recognises.of_code(code), hint) {
+            (Some(meaning), hint) => (meaning, hint.map(|(_, text)| text).or_else(|| self.last.clone())),
+            (None, Some((meaning, text))) => (meaning, Some(text)),
+            (None, None) => return None,
+        };
+        self.at_exit = Some(meaning);
+        self.means(meaning, &text.unwrap_or_default())
     }
 
     /// Handles a line on standard error.
@@ -194,12 +226,15 @@ impl Exec {
     }
 
     fn exited(&mut self, exit: Exit, by: EndedBy, see: &RunView<'_>) -> Vec<AgentWord> {
-        let Some(how) = self.how(exit, by, &see.setup.exec) else { return Vec::new() };
+        let mut words: Vec<AgentWord> =
+            self.exit_means(exit, by, &see.setup.exec.recognises).into_iter().collect();
+        let Some(how) = self.how(exit, by, &see.setup.exec) else { return words };
         let ended = |open: &OpenDelivery| {
             let turn = NamedTurn::Number(open.number);
             AgentWord::Ended(ReportedEnd { turn, how: how.clone(), text: None, usage: self.usage.clone() })
         };
-        see.ledger.open().iter().map(ended).collect()
+        words.extend(see.ledger.open().iter().map(ended));
+        words
     }
 
     /// Returns how the turn of an ended run ended; `None` if it was cut short, because then the run's end
@@ -243,26 +278,13 @@ impl Exec {
 
     fn failure(&self, recognises: &Recognises) -> TurnFailure {
         let text = self.error.clone().or_else(|| self.complaint.clone()).unwrap_or_default();
-        let kind = match meaning(&text, recognises) {
+        let kind = match self.at_exit.or_else(|| recognises.of_text(&text)) {
             Some(Meaning::Limit) => FailureKind::Limit,
             Some(Meaning::Login) => FailureKind::Login,
             Some(Meaning::Busy | Meaning::UnknownSession) | None => FailureKind::Other,
         };
         TurnFailure { kind, text }
     }
-}
-
-/// Returns what the text of an error means.
-fn meaning(text: &str, recognises: &Recognises) -> Option<Meaning> {
-    let Recognises { busy, unknown_session, login, limit } = recognises;
-    let meanings = [
-        (busy, Meaning::Busy),
-        (unknown_session, Meaning::UnknownSession),
-        (login, Meaning::Login),
-        (limit, Meaning::Limit),
-    ];
-    let has = |parts: &[String]| parts.iter().any(|part| text.contains(part.as_str()));
-    meanings.into_iter().find(|(parts, _)| has(parts)).map(|(_, meaning)| meaning)
 }
 
 fn word(meaning: Meaning, text: &str) -> AgentWord {

@@ -22,6 +22,9 @@ pub struct Setup {
     /// What threads are opened with, for protocol `codex`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub thread: BTreeMap<String, String>,
+    /// An exit whose last lines have this text means that another process holds what the agent needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contended_if: Option<String>,
     /// The session's directory.
     pub dir: String,
     /// The vendor session, if it was known before the start.
@@ -44,6 +47,7 @@ impl Setup {
             turns: preset.turns,
             exec: preset.exec.clone(),
             thread: preset.thread.clone(),
+            contended_if: None,
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
             vendor_id: preset.vendor_id,

@@ -41,6 +41,9 @@ pub struct NewSession {
     pub input: Option<String>,
     #[schemars(extend("enum" = ["line", "done", null]))]
     pub turns: Option<String>,
+    /// An exit whose last lines have this text is contended, not a crash; empty for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contended_if: Option<String>,
     pub parent: Option<String>,
     pub tags: Option<Vec<String>>,
     pub env: Option<BTreeMap<String, String>>,

@@ -1,6 +1,6 @@
 //! What a session remembers about how its runs ended; the restart rules have no other memory.
 
-use crate::time::Boot;
+use crate::time::{Boot, Moment};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -24,10 +24,40 @@ pub struct Budgets {
     /// Starts in a row that the system refused for the time being.
     #[serde(default)]
     pub refused: u32,
-    /// Whether a message has already ended a wait or revived the failed session. Until the session works again,
-    /// later messages wait like everything else: a chatty sender must not turn a crash loop into a tight loop.
+    /// Whether a message has already ended a wait of this streak. Later messages wait like everything else: a
+    /// chatty sender must not turn a crash loop into a tight loop.
     #[serde(default)]
     pub hurried: bool,
+    /// Whether a message has already had the one try of the failed session, or of the one that is blocked by a
+    /// lock of the vendor's.
+    #[serde(default)]
+    pub tried: bool,
+    /// The wait that the last run calls for, even if the session was not needed then.
+    #[serde(default)]
+    pub pause: Option<Pause>,
+}
+
+/// A wait before the next run for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// When it is over.
+    pub until: Moment,
+    /// What the last run called for.
+    pub after: PauseAfter,
+}
+
+/// What calls for a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseAfter {
+    /// A crash.
+    Crash,
+    /// The kernel killed it for memory.
+    OutOfMemory,
+    /// Another process held what it needed.
+    Contended,
+    /// The same, so often that it is blocked.
+    Blocked,
 }
 
 impl Budgets {
@@ -35,6 +65,7 @@ impl Budgets {
     pub fn forget_clock(&mut self) {
         self.clean = RecentExits::default();
         self.drains = RecentExits::default();
+        self.pause = None;
     }
 }
 

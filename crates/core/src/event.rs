@@ -76,6 +76,8 @@ pub enum Event {
     Looked,
     /// A lock that was refused is free again, or the watched holder has gone.
     HolderGone,
+    /// The process was found that holds what the last run could not get.
+    HolderFound(Box<HolderSeen>),
     /// The shim that kept the locks between two runs has left.
     ShimLeft,
 }
@@ -101,6 +103,7 @@ impl Event {
             Event::BudgetRaised => "budget_raised",
             Event::Looked => "looked",
             Event::HolderGone => "holder_gone",
+            Event::HolderFound(_) => "holder_found",
             Event::ShimLeft => "shim_left",
         }
     }

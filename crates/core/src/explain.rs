@@ -14,6 +14,9 @@ use crate::words;
 use std::borrow::Cow;
 use std::time::Duration;
 
+/// What helps if messages have used up their right to end the wait.
+const START_NOW: &str = "; `start` runs it now, more messages do not";
+
 impl Session {
     /// Returns the state, the reason, and what comes next and when.
     #[must_use]
@@ -39,7 +42,9 @@ impl Session {
     pub fn explain_end(&self, now: Now) -> Option<String> {
         let exit = self.last_exit()?;
         Some(match &self.life {
-            Life::Backoff { reason, refused, .. } => self.waiting(*reason, refused.as_deref(), now),
+            Life::Backoff { reason, refused, holder, .. } => {
+                self.waiting(*reason, refused.as_deref(), holder.as_deref(), now)
+            }
             Life::Failed { .. } => format!("{exit}; it needs attention"),
             Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => {
                 format!("{exit}; it runs again")
@@ -97,10 +102,15 @@ impl Session {
                 };
                 format!("stopping{since}: {}", self.stopping_because(*goal))
             }
-            Life::Backoff { reason, refused, .. } => {
-                format!("waiting: {}", self.waiting(*reason, refused.as_deref(), now))
+            Life::Backoff { reason, refused, holder, .. } => {
+                format!("waiting: {}", self.waiting(*reason, refused.as_deref(), holder.as_deref(), now))
             }
-            Life::Blocked { holder, on } => blocked(holder.as_deref(), *on, now),
+            Life::Blocked { holder, on } => {
+                let blocked = blocked(holder.as_deref(), *on, now);
+                let more = matches!(on, BlockedOn::VendorLock { .. }) && self.budgets.tried;
+                let more = if more && self.inbox.queued() > 0 { START_NOW } else { "" };
+                format!("{blocked}{more}")
+            }
             Life::Stopped if self.spec.mode == Mode::Once && self.runs.count > 0 => {
                 format!("{}; `start` runs it again", self.ran_once())
             }
@@ -152,7 +162,13 @@ impl Session {
     }
 
     /// Returns what a wait is for and when it ends.
-    fn waiting(&self, reason: WaitReason, refused: Option<&StartRefused>, now: Now) -> String {
+    fn waiting(
+        &self,
+        reason: WaitReason,
+        refused: Option<&StartRefused>,
+        holder: Option<&HolderSeen>,
+        now: Now,
+    ) -> String {
         let last = || self.last_exit().map(|exit| format!(" (last: {exit})")).unwrap_or_default();
         let (what, joint) = match reason {
             WaitReason::Crash | WaitReason::OutOfMemory => (self.crashed(self.budgets.crashes), ", "),
@@ -160,18 +176,21 @@ impl Session {
                 (format!("it ended cleanly too often in a short time{}", last()), "; ")
             }
             WaitReason::MemoryDrainLoop => ("it met its memory limit too often".into(), "; "),
-            WaitReason::Contended => (format!("another process holds what it needs{}", last()), "; "),
+            WaitReason::Contended => match holder {
+                Some(holder) => (format!("{}{}", held_by(holder, now), last()), "; "),
+                None => (format!("another process holds what it needs{}", last()), "; "),
+            },
             WaitReason::UsageLimit => (format!("its usage limit has to reset{}", last()), "; "),
             WaitReason::StartFailed => {
                 let text = refused.map_or("the system refused", |refused| refused.text.as_str());
                 (format!("it could not be started: {text}"), "; ")
             }
         };
+        let exits = if holder.is_some() { ", or when that process exits" } else { "" };
+        let more = self.budgets.hurried && self.inbox.queued() > 0;
+        let more = if more { START_NOW } else { "" };
         match self.what_is_next(now.boot) {
-            Some(next) if self.budgets.hurried && self.inbox.queued() > 0 => {
-                format!("{what}{joint}{next}; `start` runs it now, more messages do not")
-            }
-            Some(next) => format!("{what}{joint}{next}"),
+            Some(next) => format!("{what}{joint}{next}{exits}{more}"),
             None => what,
         }
     }
@@ -187,7 +206,7 @@ impl Session {
 
     /// Returns what ends a failure. A session keeps the PATH that it was created with.
     fn what_helps(&self, cause: &FailCause) -> String {
-        let again = match self.budgets.hurried {
+        let again = match self.budgets.tried {
             true => "`start` tries again",
             false => "`start` or a message tries again",
         };
@@ -272,7 +291,17 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
             }
         };
     };
-    let mut sentence = format!("blocked: `{}` is held by ", holder.resource);
+    let mut sentence = format!("blocked: {}", held_by(holder, now));
+    // It took no lock of ours, so no verb of ours ends it.
+    if holder.session.is_none() && holder.resource.starts_with("vendor:") {
+        sentence.push_str("; it goes on when that program leaves the conversation, which only you can end");
+    }
+    sentence
+}
+
+/// Returns which process holds what.
+fn held_by(holder: &HolderSeen, now: Now) -> String {
+    let mut sentence = format!("`{}` is held by ", holder.resource);
     match (&holder.session, holder.pid) {
         (Some(session), _) => sentence.push_str(&format!("session `{session}`")),
         (None, Some(_)) => sentence.push_str("another program"),
@@ -284,10 +313,6 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
     facts.extend(holder.since.map(|since| format!("for {}", words::duration(since.until(now.wall)))));
     if !facts.is_empty() {
         sentence.push_str(&format!(" ({})", facts.join(", ")));
-    }
-    // It took no lock of ours, so no verb of ours ends it.
-    if holder.session.is_none() && holder.resource.starts_with("vendor:") {
-        sentence.push_str("; it goes on when that program leaves the conversation, which only you can end");
     }
     sentence
 }

@@ -67,6 +67,9 @@ pub enum Life {
         /// What the system said, if it refused a start.
         #[serde(default)]
         refused: Option<Box<StartRefused>>,
+        /// The process that holds what the session needs, if it is known.
+        #[serde(default)]
+        holder: Option<Box<HolderSeen>>,
     },
     /// No run because another process holds what it needs.
     Blocked {
@@ -112,6 +115,22 @@ impl Life {
     #[must_use]
     pub fn awaits_holder(&self) -> bool {
         matches!(self, Life::Blocked { .. } | Life::Backoff { reason: WaitReason::Contended, .. })
+    }
+
+    /// Returns the process that it waits for, if that is known.
+    #[must_use]
+    pub fn holder(&self) -> Option<&HolderSeen> {
+        match self {
+            Life::Blocked { holder, .. } | Life::Backoff { holder, .. } => holder.as_deref(),
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => None,
+        }
     }
 
     /// Whether it is archived or being archived.

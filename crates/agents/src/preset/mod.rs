@@ -4,6 +4,7 @@
 mod fill;
 mod id_file;
 mod reads;
+mod recognises;
 mod registry;
 mod shipped;
 mod vendor_daemon;
@@ -12,7 +13,8 @@ mod vendor_store;
 
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, VendorTranscript};
 pub use id_file::{Does, IdFile, IdFileKeys, LONGEST_ID_FILE};
-pub use reads::{EndsTurn, Joined, ReadRule, Recognises, UsageAt};
+pub use reads::{EndsTurn, Joined, ReadRule, UsageAt};
+pub use recognises::{ExitCode, Meaning, Recognises, pid_in};
 pub use registry::{NotAnEntry, from_registry};
 pub use shipped::{names, shipped};
 pub use vendor_daemon::{LONGEST_ROSTER, VendorDaemon};
@@ -49,6 +51,8 @@ pub struct PresetChanges {
     pub turns: Option<TurnEndRule>,
     /// See [`Preset::exec`].
     pub exec: ExecChanges,
+    /// See [`Preset::recognises`].
+    pub recognises: Option<Recognises>,
     /// See [`Preset::thread`].
     pub thread: Option<BTreeMap<String, String>>,
     /// See [`Preset::version`].
@@ -91,7 +95,7 @@ pub struct ExecChanges {
     pub prompt: Option<PromptBy>,
     /// See [`ExecRules::reads`].
     pub reads: Option<Vec<ReadRule>>,
-    /// See [`ExecRules::recognises`].
+    /// The former place of [`PresetChanges::recognises`].
     pub recognises: Option<Recognises>,
 }
 
@@ -120,6 +124,8 @@ pub struct Preset {
     pub turns: TurnEndRule,
     /// How its output is read, for protocol `exec`.
     pub exec: ExecRules,
+    /// How its exits are recognised.
+    pub recognises: Recognises,
     /// What threads are opened with besides their directory, in the agent's own words, for protocol `codex`.
     pub thread: BTreeMap<String, String>,
     /// Prints its version.
@@ -164,7 +170,7 @@ pub struct ExecRules {
     pub prompt: PromptBy,
     /// How its JSON lines are read; if empty, all that it prints is the answer.
     pub reads: Vec<ReadRule>,
-    /// How its errors are recognised.
+    /// How its errors and exits are recognised, as in [`Preset::recognises`].
     pub recognises: Recognises,
 }
 
@@ -258,6 +264,7 @@ impl PresetChanges {
     /// Returns these changes with others applied on top.
     #[must_use]
     pub fn changed(self, above: &PresetChanges) -> PresetChanges {
+        let recognises = above.recognises().or(self.recognises()).cloned();
         PresetChanges {
             command: above.command.clone().or(self.command),
             resume: above.resume.clone().or(self.resume),
@@ -269,6 +276,7 @@ impl PresetChanges {
             attach: above.attach.or(self.attach),
             input: above.input.or(self.input),
             turns: above.turns.or(self.turns),
+            recognises,
             exec: self.exec.changed(&above.exec),
             thread: above.thread.clone().or(self.thread),
             version: above.version.clone().or(self.version),
@@ -289,9 +297,15 @@ impl PresetChanges {
         }
     }
 
+    /// Returns how exits are recognised, in whichever place it is.
+    fn recognises(&self) -> Option<&Recognises> {
+        self.recognises.as_ref().or(self.exec.recognises.as_ref())
+    }
+
     /// Returns the preset that these changes make.
     #[must_use]
     pub fn preset(self) -> Preset {
+        let recognises = self.recognises().cloned().unwrap_or_default();
         Preset {
             command: self.command,
             resume: self.resume,
@@ -306,8 +320,9 @@ impl PresetChanges {
             exec: ExecRules {
                 prompt: self.exec.prompt.unwrap_or_default(),
                 reads: self.exec.reads.unwrap_or_default(),
-                recognises: self.exec.recognises.unwrap_or_default(),
+                recognises: recognises.clone(),
             },
+            recognises,
             thread: self.thread.unwrap_or_default(),
             version: self.version,
             pty: self.pty.unwrap_or_default(),
@@ -333,7 +348,7 @@ impl ExecChanges {
         ExecChanges {
             prompt: above.prompt.or(self.prompt),
             reads: above.reads.clone().or(self.reads),
-            recognises: above.recognises.clone().or(self.recognises),
+            recognises: None,
         }
     }
 }
@@ -378,6 +393,16 @@ mod tests {
         assert_eq!(both.command.unwrap(), ["new"]);
         assert_eq!((both.protocol, both.session), (Protocol::Acp, SessionIds::Learn));
         assert_eq!((both.exec.prompt, both.exec.recognises.login.len()), (PromptBy::Stdin, 1));
+    }
+
+    #[test]
+    fn the_former_place_of_recognises_counts_like_the_present_one() {
+        let places = ["recognises.busy = ['above']", "[exec]\nrecognises.busy = ['above']"];
+        for (shipped, own) in places.iter().flat_map(|one| places.iter().map(move |other| (one, other))) {
+            let both = changes(&shipped.replace("above", "below")).changed(&changes(own)).preset();
+            assert_eq!(both.recognises.busy, ["above"], "{shipped} and {own}");
+            assert_eq!(both.exec.recognises, both.recognises);
+        }
     }
 
     #[test]

@@ -68,20 +68,6 @@ pub struct UsageAt {
     pub cumulative: bool,
 }
 
-/// How errors are recognised: each entry is a part of the text as the agent writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Recognises {
-    /// Another process has the vendor session.
-    pub busy: Vec<String>,
-    /// No vendor session has this id.
-    pub unknown_session: Vec<String>,
-    /// A person has to log in.
-    pub login: Vec<String>,
-    /// A usage limit.
-    pub limit: Vec<String>,
-}
-
 impl ReadRule {
     /// Returns whether this rule applies to a line.
     pub(crate) fn counts_for(&self, line: &Value) -> bool {

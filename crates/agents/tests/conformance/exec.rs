@@ -147,6 +147,37 @@ fn without_rules_all_that_is_printed_is_the_answer_and_exit_0_is_done() {
 }
 
 #[test]
+fn an_exit_is_recognised_by_its_code_or_by_a_line_of_the_answer_and_then_the_turn_is_not_failed() {
+    let mut setup = plain();
+    setup.exec.recognises = toml::from_str("login = ['log in first']\ncodes = { 3 = 'busy' }").unwrap();
+    setup.contended_if = Some("session lock busy".into());
+    let busy = || Story::new().prompt(5, 1).written().line("error: session lock busy (pid 7)");
+    let other = || Story::new().prompt(5, 1).written().line("42");
+    let login = || Story::new().prompt(5, 1).written().line("log in first");
+    let failed = "failed (Other: it exited with 4: `42`) 1 \"42\"";
+    let rows = [
+        (busy().ends(Exit::Code(1)), vec!["taken 1", "refused Busy"]),
+        (busy().err("noise\n").ends(Exit::Code(1)), vec!["taken 1", "refused Busy"]),
+        (busy().ends(Exit::Code(0)), vec!["taken 1", "done 1 \"error: session lock busy (pid 7)\""]),
+        (busy().ends(Exit::Signal(9)), vec!["taken 1"]),
+        (other().ends(Exit::Code(3)), vec!["taken 1", "refused Busy"]),
+        (other().ends(Exit::Code(4)), vec!["taken 1", failed]),
+        (
+            login().ends(Exit::Code(1)),
+            vec![
+                "taken 1",
+                "login log in first",
+                "failed (Login: it exited with 1: `log in first`) 1 \"log in first\"",
+            ],
+        ),
+    ];
+    for (story, expected) in rows {
+        assert_eq!(ends(&observed(&setup, &story)), expected);
+        conforms(&setup, &story, &mut Dice(8));
+    }
+}
+
+#[test]
 fn what_was_printed_before_the_prompt_could_be_said_is_the_answer_too() {
     let story = Story::new().out("one\n").prompt(5, 1).out("two\n").ends(Exit::Code(0));
     assert_eq!(ends(&observed(&plain(), &story)), ["taken 1", "done 1 \"one\\ntwo\""]);

@@ -25,6 +25,8 @@ pub struct Declared {
     pub pty: bool,
     pub input: String,
     pub turns: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contended_if: Option<String>,
     pub parent: Option<String>,
     pub tags: Vec<String>,
     /// The names of variables that were given; values are never printed.

@@ -48,6 +48,9 @@ pub(crate) struct DefinitionOptions {
     /// When a turn is over: once the line is read (line), or at PINFOLD_DONE (done) [default: line]
     #[arg(long, value_name = "WHEN")]
     turns: Option<String>,
+    /// Treat an exit whose last lines contain TEXT as contended (retry later), not as a crash
+    #[arg(long, value_name = "TEXT")]
+    contended_if: Option<String>,
     /// The session it belongs to [default: the session that calls]
     #[arg(long, value_name = "SESSION")]
     parent: Option<String>,
@@ -96,6 +99,7 @@ pub(crate) fn request(
         pty: own.pty.then_some(true),
         input: own.input,
         turns: own.turns,
+        contended_if: own.contended_if,
         parent: own.parent,
         tags: (!own.tag.is_empty()).then_some(own.tag),
         dir_lock: own.no_dir_lock.then_some(false),

@@ -65,6 +65,7 @@ fn section(session: &Declared) -> String {
     line("pty", session.pty.then(|| "true".to_owned()));
     line("input", (session.input != "line").then(|| quoted(&session.input)));
     line("turns", (session.turns != "line").then(|| quoted(&session.turns)));
+    line("contended_if", optional(&session.contended_if));
     line("parent", optional(&session.parent));
     line("tags", list(&session.tags));
     line("env", list(&session.env));
@@ -117,6 +118,7 @@ mod tests {
             pty: true,
             input: "json".into(),
             turns: "done".into(),
+            contended_if: Some("lock \"x\" busy".into()),
             parent: Some("p".into()),
             tags: vec!["t".into()],
             env: vec!["KEY".into()],
@@ -135,6 +137,7 @@ mod tests {
         assert_eq!((&request.name, request.dir.as_ref()), (&session.name, Some(&session.dir)));
         assert_eq!(request.command.as_ref(), Some(&session.command));
         assert_eq!(request.worktree, session.worktree);
+        assert_eq!(request.contended_if, session.contended_if);
         assert_eq!((&read[0].env_names, &request.env), (&session.env, &None));
         assert_eq!((request.pty, request.dir_lock), (Some(true), Some(false)));
         assert_eq!((request.memory.as_deref(), request.turns.as_deref()), (Some("2G"), Some("done")));

@@ -348,6 +348,27 @@ fn whoever_waits_is_told_how_it_ended_or_that_it_takes_longer() {
 }
 
 #[test]
+fn a_superfluous_mark_printed_before_the_next_message_shifts_no_answer() {
+    let world = World::new();
+    let script = "while IFS= read -r line; do echo \"PINFOLD_DONE to $line\"; \
+         echo 'PINFOLD_DONE once more'; echo \"$line\" >>\"$ROOT/printed\"; done";
+    world.new_chat("a", &[], script);
+    for text in ["one", "two", "three", "four", "five"] {
+        let answer = world.ok(&["send", "a", text, "--wait", "240s"]).stdout;
+        assert_eq!(answer, format!("to {text}\n"));
+        world.until("both marks are printed", || {
+            world.journal("printed").iter().any(|line| line == text).then_some(())
+        });
+    }
+    let why = world.until("it is recommended to name messages", || {
+        let why = world.show("a")["why"].as_str().unwrap().to_owned();
+        why.contains("outside a turn").then_some(why)
+    });
+    assert!(why.contains("put the message's ID after that word"), "{why}");
+    assert!(world.daemon_log().contains("put the message's ID after PINFOLD_DONE"), "{}", world.daemon_log());
+}
+
+#[test]
 fn the_examples_do_what_their_first_lines_say() {
     let world = World::new();
     let example = |name: &str| {
@@ -355,8 +376,10 @@ fn the_examples_do_what_their_first_lines_say() {
         file.canonicalize().unwrap().display().to_string()
     };
     let chat = ["--mode", "on-demand", "--turns", "done"];
-    world.ok(&[&["new", "parrot"], &chat[..], &["--", &example("parrot.sh")]].concat());
+    world.ok(&[&["new", "parrot", "--input", "json"], &chat[..], &["--", &example("parrot.sh")]].concat());
     assert_eq!(world.ok(&["send", "parrot", "hello", "--wait"]).stdout, "you said: hello\n");
+    let odd = "a \"word\", a \\ and\na second line";
+    assert_eq!(world.ok(&["send", "parrot", odd, "--wait"]).stdout, format!("you said: {odd}\n"));
     let counter = example("counter.py");
     world.ok(&[&["new", "counter", "--input", "json"], &chat[..], &["--", &counter]].concat());
     assert_eq!(world.ok(&["send", "counter", "one two", "--wait"]).stdout, "2 words\nin 1 messages\n");

@@ -10,7 +10,9 @@ mod arguments;
 mod attach;
 mod chats;
 mod config;
+mod contention;
 mod contract;
+mod crash_loops;
 mod crash_points;
 #[cfg(debug_assertions)]
 mod crashes;

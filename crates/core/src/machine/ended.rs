@@ -1,6 +1,7 @@
 //! The end of a run: the verdict, the record, the counters, the message in flight, and what comes next.
 
 use super::draft::Draft;
+use crate::budgets::{Pause, PauseAfter};
 use crate::decision::{Action, Change, Record, RunExited, TakeoverEnd};
 use crate::event::{Shim, StartFailure};
 use crate::exit::{Ended, Exit, Recognised, Verdict};
@@ -82,18 +83,15 @@ impl Draft<'_> {
 
     /// Updates the counters for an end that was the run's own; an end that we asked for costs nothing.
     fn charge(&mut self, ending: Ending, verdict: Verdict, ended: &Ended) -> RestartDecision {
+        if ended.lived > self.session.spec.policy.stable_after {
+            self.let_messages_hurry();
+        }
         let own_end = match ending.goal {
             None => ending.asked == Asked::Nothing,
-            Some(Goal::Drain | Goal::Watchdog) => true,
-            Some(
-                Goal::Yield
-                | Goal::Stop
-                | Goal::Restart
-                | Goal::Park
-                | Goal::Takeover
-                | Goal::Archive
-                | Goal::Down,
-            ) => false,
+            Some(Goal::Drain | Goal::Watchdog | Goal::Yield) => true,
+            Some(Goal::Stop | Goal::Restart | Goal::Park | Goal::Takeover | Goal::Archive | Goal::Down) => {
+                false
+            }
         };
         // Interactive runs are not restarted, and a restart of the machine is not the agent's fault.
         if !own_end || ending.purpose != Purpose::Headless || ended.exit.is_another_life() {
@@ -103,7 +101,8 @@ impl Draft<'_> {
             return RestartDecision::AtOnce;
         }
         let policy = &self.session.spec.policy;
-        let outcome = rules::after(verdict, ended, &self.session.budgets, policy, self.now);
+        let mut outcome = rules::after(verdict, ended, &self.session.budgets, policy, self.now);
+        outcome.budgets.pause = self.pause(outcome.next);
         if outcome.budgets != self.session.budgets {
             self.change(Change::Budgets(Box::new(outcome.budgets)));
         }
@@ -111,6 +110,20 @@ impl Draft<'_> {
             self.record(Record::HealthWarn { reason });
         }
         outcome.next
+    }
+
+    /// Returns the wait that messages keep to even if nothing needs the session when its run ends.
+    fn pause(&self, next: RestartDecision) -> Option<Pause> {
+        let (wait, after) = match next {
+            RestartDecision::Wait { wait, reason: WaitReason::Crash } => (wait, PauseAfter::Crash),
+            RestartDecision::Wait { wait, reason: WaitReason::OutOfMemory } => {
+                (wait, PauseAfter::OutOfMemory)
+            }
+            RestartDecision::Wait { wait, reason: WaitReason::Contended } => (wait, PauseAfter::Contended),
+            RestartDecision::Block { retry } => (retry, PauseAfter::Blocked),
+            RestartDecision::Wait { .. } | RestartDecision::AtOnce | RestartDecision::Fail(_) => return None,
+        };
+        Some(Pause { until: self.now.after(wait), after })
     }
 
     /// Whether a run was for one message and that turn was over, well or badly. Then the run has ended as it should.
@@ -189,7 +202,7 @@ impl Draft<'_> {
                 self.begin(Purpose::Headless);
             }
             Some(Goal::Takeover) => self.take_over_or_back(ending.purpose),
-            Some(Goal::Yield) => self.yielded(exit, holder),
+            Some(Goal::Yield) => self.yielded(next, exit, holder),
             Some(Goal::Drain | Goal::Watchdog) | None => {
                 let why = match ending.purpose {
                     Purpose::Interactive(then) => self.handed_back(then),
@@ -203,10 +216,14 @@ impl Draft<'_> {
 
     /// Another process holds the conversation. If it holds one of our locks, the kernel tells when it is
     /// free; if only the vendor said so, it is tried again later.
-    fn yielded(&mut self, exit: Exit, holder: Option<&HolderSeen>) {
-        match holder {
-            Some(_) => self.block_on_our_lock(holder),
-            None => _ = self.block_on_vendor(BLOCKED_RETRY, exit, None),
+    fn yielded(&mut self, next: RestartDecision, exit: Exit, holder: Option<&HolderSeen>) {
+        match (holder, next) {
+            (Some(_), _) => self.block_on_our_lock(holder),
+            (None, RestartDecision::Wait { wait, reason }) => _ = self.wait(wait, reason, exit, None),
+            (None, RestartDecision::Block { retry }) => _ = self.block_on_vendor(retry, exit, None),
+            (None, RestartDecision::AtOnce | RestartDecision::Fail(_)) => {
+                _ = self.block_on_vendor(BLOCKED_RETRY, exit, None);
+            }
         }
     }
 
@@ -305,7 +322,8 @@ impl Draft<'_> {
             self.release();
         }
         self.release_unfit();
-        self.set_life(Life::Backoff { until: self.now.after(wait), reason, refused: None });
+        let seen = holder.filter(|_| reason == WaitReason::Contended).cloned().map(Box::new);
+        self.set_life(Life::Backoff { until: self.now.after(wait), reason, refused: None, holder: seen });
         if reason == WaitReason::Contended && holder.is_some() {
             self.act(Action::AwaitHolder);
         }

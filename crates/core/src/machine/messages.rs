@@ -1,12 +1,13 @@
 //! Messages: queued in order, delivered one at a time, settled once.
 
 use super::draft::Draft;
-use crate::budgets::Budgets;
+use crate::budgets::{Budgets, Pause, PauseAfter};
 use crate::decision::{Action, Answer, Change, Record, Refusal, Wakes};
 use crate::event::{MessageEvent, TurnEnd};
 use crate::ids::{MessageId, RunNumber};
 use crate::inbox::{Cost, InFlight, MOST_QUEUED, MessageChange, MessageFailure, Read};
-use crate::life::{Goal, Life, Purpose};
+use crate::life::{BlockedOn, Goal, Life, Purpose};
+use crate::rules::WaitReason;
 use crate::talk::Dialog;
 use crate::why::{MessageStep, Why};
 
@@ -42,8 +43,8 @@ impl Draft<'_> {
         why
     }
 
-    /// A message ends a wait for a lock, and once in a streak of crashes a backoff; it gives a failed session one
-    /// try, and does not wake a stopped one.
+    /// A message ends a wait for one of our locks, and once in a streak of crashes a backoff. It gives a failed
+    /// session one try, and one that is blocked by a lock of the vendor's; it does not wake a stopped one.
     fn message_arrives(&mut self) -> (Wakes, Why) {
         let queued = Why::Message(MessageStep::Queued);
         if self.session.live.closing {
@@ -52,17 +53,29 @@ impl Draft<'_> {
         if self.session.live.mute {
             return (Wakes::NotWhileBlocked, queued);
         }
+        self.resume_pause();
+        let Budgets { hurried, tried, .. } = self.session.budgets;
         match self.session.life {
             Life::Stopped | Life::Stopping { goal: Goal::Stop, .. } => (Wakes::NotWhileStopped, queued),
             _ if self.session.is_held() => (Wakes::NotWhileHeld, queued),
-            Life::Blocked { .. } => {
+            Life::Blocked { on: BlockedOn::VendorLock { .. }, .. } if tried => {
+                (Wakes::NotWhileBlocked, queued)
+            }
+            Life::Blocked { on, .. } => {
+                let tried = tried || matches!(on, BlockedOn::VendorLock { .. });
+                self.note_hurry(hurried, tried);
                 self.begin(Purpose::Headless);
                 (Wakes::NotWhileBlocked, Why::Message(MessageStep::EndsTheWait))
             }
-            Life::Backoff { .. } if self.session.budgets.hurried => (Wakes::NotInBackoff, queued),
-            Life::Failed { .. } if self.session.budgets.hurried => (Wakes::NotWhileFailed, queued),
-            Life::Backoff { .. } | Life::Failed { .. } => {
-                self.hurry(true);
+            Life::Backoff { .. } if hurried => (Wakes::NotInBackoff, queued),
+            Life::Failed { .. } if tried => (Wakes::NotWhileFailed, queued),
+            Life::Backoff { .. } => {
+                self.note_hurry(true, tried);
+                self.begin(Purpose::Headless);
+                (Wakes::Yes, Why::Message(MessageStep::EndsTheWait))
+            }
+            Life::Failed { .. } => {
+                self.note_hurry(hurried, true);
                 self.begin(Purpose::Headless);
                 (Wakes::Yes, Why::Message(MessageStep::EndsTheWait))
             }
@@ -75,10 +88,30 @@ impl Draft<'_> {
         }
     }
 
-    /// Notes whether messages have used up their right to end a wait.
-    pub(super) fn hurry(&mut self, hurried: bool) {
-        if self.session.budgets.hurried != hurried {
-            let budgets = Budgets { hurried, ..self.session.budgets.clone() };
+    /// A session whose last run failed while nothing else needed it waits now, as if it had been needed.
+    fn resume_pause(&mut self) {
+        let now = self.now.boot;
+        let pause = self.session.budgets.pause.filter(|pause| pause.until.boot > now);
+        let (Life::Idle { .. }, Some(Pause { until, after })) = (&self.session.life, pause) else { return };
+        let backoff = |reason| Life::Backoff { until, reason, refused: None, holder: None };
+        self.set_life(match after {
+            PauseAfter::Crash => backoff(WaitReason::Crash),
+            PauseAfter::OutOfMemory => backoff(WaitReason::OutOfMemory),
+            PauseAfter::Contended => backoff(WaitReason::Contended),
+            PauseAfter::Blocked => Life::Blocked { holder: None, on: BlockedOn::VendorLock { retry: until } },
+        });
+    }
+
+    /// Gives messages back their right to end a wait and to try a failed session.
+    pub(super) fn let_messages_hurry(&mut self) {
+        self.note_hurry(false, false);
+    }
+
+    /// Notes which of their rights messages have used up.
+    pub(super) fn note_hurry(&mut self, hurried: bool, tried: bool) {
+        let before = &self.session.budgets;
+        if (before.hurried, before.tried) != (hurried, tried) {
+            let budgets = Budgets { hurried, tried, ..before.clone() };
             self.change(Change::Budgets(Box::new(budgets)));
         }
     }

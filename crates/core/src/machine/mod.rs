@@ -18,10 +18,12 @@ mod talk;
 mod unended;
 mod watching;
 
-use crate::decision::{Change, Decision, InForce};
+use crate::decision::{Action, Change, Decision, InForce};
 use crate::event::{Ask, Event, RunEvent};
 use crate::ids::RunNumber;
+use crate::life::{BlockedOn, HolderSeen, Life};
 use crate::policy::Spec;
+use crate::rules::WaitReason;
 use crate::session::Session;
 use crate::time::Now;
 use crate::why::Why;
@@ -56,6 +58,7 @@ fn dispatch(draft: &mut Draft<'_>, event: &Event) -> Why {
         Event::BudgetRaised => draft.budget_raised(),
         Event::Looked => draft.looked(),
         Event::HolderGone => draft.holder_gone(),
+        Event::HolderFound(holder) => draft.holder_found(holder),
         Event::ShimLeft => draft.shim_left(),
     }
 }
@@ -104,7 +107,7 @@ impl Draft<'_> {
     /// Takes a new definition, which counts from the next run on or, if nothing runs, from now on.
     fn redefine(&mut self, spec: &Spec) -> Why {
         // What kept it from working may be what was changed.
-        self.hurry(false);
+        self.let_messages_hurry();
         let spec = Box::new(spec.clone());
         if self.session.live_run().is_some() {
             self.change(Change::Spec(spec, InForce::NextRun));
@@ -133,7 +136,37 @@ impl Draft<'_> {
         if self.session.live.closing {
             return Why::GoingDown;
         }
+        self.note_hurry(self.session.budgets.hurried, false);
         self.begin(crate::life::Purpose::Headless);
         Why::HolderGone
+    }
+
+    /// Names the process that a contended session waits for, and watches it.
+    fn holder_found(&mut self, holder: &HolderSeen) -> Why {
+        let found = Some(Box::new(holder.clone()));
+        let life = match &self.session.life {
+            Life::Backoff { until, reason: WaitReason::Contended, refused, holder: None } => Life::Backoff {
+                until: *until,
+                reason: WaitReason::Contended,
+                refused: refused.clone(),
+                holder: found,
+            },
+            Life::Blocked { on: on @ BlockedOn::VendorLock { .. }, holder: None } => {
+                Life::Blocked { on: *on, holder: found }
+            }
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => return Why::Stale,
+        };
+        self.set_life(life);
+        self.act(Action::AwaitHolder);
+        Why::Noted
     }
 }

@@ -63,7 +63,12 @@ impl Draft<'_> {
             }
             Event::Run { event: RunEvent::Unended(_), .. } => return super::dispatch(self, event),
             Event::DownAsked => self.change(Change::Closing(true)),
-            Event::Created | Event::Ticked | Event::Run { .. } | Event::HolderGone | Event::ShimLeft => {}
+            Event::Created
+            | Event::Ticked
+            | Event::Run { .. }
+            | Event::HolderGone
+            | Event::HolderFound(_)
+            | Event::ShimLeft => {}
         }
         Why::Recovery(RecoveryStep::ShimMute)
     }
@@ -221,7 +226,7 @@ impl Draft<'_> {
 
     fn wait_on(&mut self, machine: Machine) -> Why {
         match machine {
-            Machine::Same => Why::Recovery(RecoveryStep::AsItWas),
+            Machine::Same => self.as_it_was(),
             Machine::Restarted => {
                 self.rest(Life::Idle { since: IdleSince::DaemonDown });
                 Why::Recovery(RecoveryStep::MachineRestarted)
@@ -233,9 +238,17 @@ impl Draft<'_> {
         }
     }
 
+    /// Keeps to a wait, and watches the process again that it is for.
+    fn as_it_was(&mut self) -> Why {
+        if self.session.life.holder().is_some() && self.session.life.awaits_holder() {
+            self.act(Action::AwaitHolder);
+        }
+        Why::Recovery(RecoveryStep::AsItWas)
+    }
+
     fn try_blocked_again(&mut self, on: BlockedOn, machine: Machine) -> Why {
         match (on, machine) {
-            (BlockedOn::VendorLock { .. }, Machine::Same) => Why::Recovery(RecoveryStep::AsItWas),
+            (BlockedOn::VendorLock { .. }, Machine::Same) => self.as_it_was(),
             (BlockedOn::OurLock, _) | (_, Machine::Restarted | Machine::PutBack) => {
                 self.rest(Life::Idle { since: IdleSince::DaemonDown });
                 Why::Recovery(RecoveryStep::StartsAgain)

@@ -112,8 +112,9 @@ impl Draft<'_> {
         if self.session.shim == Shim::Standing {
             self.change(Change::Shim(Shim::Absent));
         }
-        if self.session.budgets.refused > 0 {
-            let budgets = Budgets { refused: 0, ..self.session.budgets.clone() };
+        let budgets = &self.session.budgets;
+        if budgets.refused > 0 || budgets.pause.is_some() {
+            let budgets = Budgets { refused: 0, pause: None, ..budgets.clone() };
             self.change(Change::Budgets(Box::new(budgets)));
         }
     }
@@ -205,7 +206,7 @@ impl Draft<'_> {
         self.record(Record::Backoff { wait, reason });
         let (until, refused) = (self.now.after(wait), refused.clone());
         let text = refused.text.clone();
-        self.set_life(Life::Backoff { until, reason, refused: Some(Box::new(refused)) });
+        self.set_life(Life::Backoff { until, reason, refused: Some(Box::new(refused)), holder: None });
         Why::StartRefused { text, wait }
     }
 

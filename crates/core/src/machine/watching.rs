@@ -40,6 +40,10 @@ impl Draft<'_> {
         if self.session.need(self.now.boot).is_none() {
             return Why::NotNeeded;
         }
+        // If it has to wait again, that is another wait.
+        if matches!(self.session.life, Life::Blocked { .. }) {
+            self.note_hurry(self.session.budgets.hurried, false);
+        }
         self.begin(Purpose::Headless);
         why
     }

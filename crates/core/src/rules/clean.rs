@@ -16,7 +16,7 @@ pub(super) fn after(mut budgets: Budgets, lived: Duration, policy: &Policy, now:
     // The waits themselves thin out the window, so an episode is not over because it looks quiet.
     let in_episode = budgets.clean_waits > 0;
     if !in_episode && count <= usize::try_from(policy.clean_limit).unwrap_or(usize::MAX) {
-        budgets.hurried = false;
+        budgets.tried = false;
         return RuleOutcome { budgets, next: RestartDecision::AtOnce, warn: None };
     }
     budgets.clean_waits = budgets.clean_waits.saturating_add(1);

@@ -46,7 +46,6 @@ pub(super) fn after(
     if lived > policy.stable_after {
         budgets.crashes = 0;
         budgets.crash_warned = false;
-        budgets.hurried = false;
     }
     budgets.crashes = budgets.crashes.saturating_add(1);
     let warn = soft_limit(&mut budgets, policy);

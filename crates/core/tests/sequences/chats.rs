@@ -2,8 +2,9 @@
 
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Answer, Record, Refusal, Wakes};
-use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, TurnEnd};
-use pinfold_core::inbox::{MOST_QUEUED, MessageFailure, Queued};
+use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, Shim, TurnEnd};
+use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::inbox::{MOST_QUEUED, MessageFailure, Queued, Read};
 use pinfold_core::session::Need;
 use pinfold_core::{Action, ConsumerId, Event, MessageId, Mode, Policy, Spec, State};
 use std::time::Duration;
@@ -279,6 +280,108 @@ fn messages_end_one_backoff_of_a_streak_and_then_wait() {
     driver.ends(End::Code(1), 300_001);
     driver.ends(End::Code(1), 10);
     assert_eq!(wakes(&mut driver), Wakes::Yes);
+}
+
+#[test]
+fn a_wait_that_a_crash_calls_for_is_kept_even_if_nothing_needed_the_session_then() {
+    // The message was done before the crash, as with `--turns line`.
+    let crash = |driver: &mut Driver| {
+        driver.answers();
+        driver.ends(End::Code(1), 10);
+        assert_eq!(driver.session.state(), State::Idle);
+    };
+    let mut driver = on_demand();
+    driver.message();
+    crash(&mut driver);
+    assert_eq!(
+        (wakes(&mut driver), driver.session.state()),
+        (Wakes::Yes, State::Running),
+        "once in a streak"
+    );
+    crash(&mut driver);
+    let starts = driver.starts;
+    for _ in 0..60 {
+        assert_eq!(wakes(&mut driver), Wakes::NotInBackoff);
+    }
+    assert_eq!((driver.session.state(), driver.starts), (State::Backoff, starts));
+    assert!(driver.session.explain(driver.now).contains("`start` runs it now"));
+    assert_eq!(driver.wait().as_secs(), 1);
+    assert_eq!((driver.session.state(), driver.starts), (State::Running, starts + 1));
+    for _ in 0..59 {
+        driver.answers();
+    }
+    crash(&mut driver);
+    driver.pass(2_000);
+    assert_eq!((wakes(&mut driver), driver.session.state()), (Wakes::Yes, State::Running), "it was over");
+    crash(&mut driver);
+    assert_eq!(wakes(&mut driver), Wakes::NotInBackoff);
+    driver.ask(Ask::Start);
+    assert_eq!(driver.session.state(), State::Running, "a person does not wait");
+}
+
+#[test]
+fn a_clean_exit_does_not_let_messages_end_another_backoff_of_the_streak() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.ends(End::Code(1), 10);
+    assert_eq!(wakes(&mut driver), Wakes::Yes);
+    driver.ends(End::Code(0), 10);
+    driver.ends(End::Code(1), 10);
+    assert_eq!(wakes(&mut driver), Wakes::NotInBackoff);
+}
+
+#[test]
+fn a_failed_session_has_its_try_even_if_a_message_ended_a_backoff_before() {
+    let mut driver = Driver::new(Spec {
+        policy: Policy { crash_hard_limit: 2, ..Policy::default() },
+        ..Spec::new(Mode::OnDemand)
+    });
+    driver.message();
+    driver.ends(End::Code(1), 10);
+    assert_eq!(wakes(&mut driver), Wakes::Yes);
+    driver.ends(End::Code(1), 10);
+    assert_eq!((driver.session.state(), wakes(&mut driver)), (State::Failed, Wakes::Yes));
+    driver.ends(End::Code(1), 10);
+    assert_eq!((driver.session.state(), wakes(&mut driver)), (State::Failed, Wakes::NotWhileFailed));
+}
+
+#[test]
+fn a_session_blocked_by_a_lock_of_the_vendors_has_one_try_by_message_in_each_wait() {
+    let mut driver = on_demand();
+    driver.message();
+    for _ in 0..5 {
+        driver.ends_and_waits(End::Code(75), 10);
+    }
+    for wait in 0..3 {
+        driver.ends(End::Code(75), 10);
+        assert_eq!(driver.session.state(), State::Blocked, "{wait}");
+        wakes(&mut driver);
+        assert_eq!(driver.session.state(), State::Running, "{wait}");
+        driver.ends(End::Code(75), 10);
+        let starts = driver.starts;
+        for _ in 0..60 {
+            assert_eq!(wakes(&mut driver), Wakes::NotWhileBlocked);
+        }
+        assert_eq!((driver.session.state(), driver.starts), (State::Blocked, starts), "{wait}");
+        let why = driver.session.explain(driver.now);
+        assert!(why.contains("`start` runs it now, more messages do not"), "{why}");
+        assert_eq!(driver.wait().as_secs(), 600);
+    }
+}
+
+#[test]
+fn a_message_that_the_agent_did_not_take_from_the_pipe_never_fails() {
+    let mut driver = on_demand();
+    let message = driver.message();
+    for _ in 0..20 {
+        assert_eq!(driver.takes(), message);
+        let ended = Ended { read: Read::Never, ..Ended::new(Exit::Code(1), Duration::from_millis(10)) };
+        let event = RunEvent::Exited { ended, shim: Shim::Standing, holder: None };
+        driver.of_run(driver.run(), event);
+        driver.wait();
+    }
+    assert_eq!(driver.session.inbox().settled(), (0, 0));
+    assert_eq!(driver.session.inbox().in_flight().map(|turn| (turn.tries, turn.repeated)), Some((0, false)));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Record, RunExited};
-use pinfold_core::event::{Ask, RunEvent, Shim};
+use pinfold_core::event::{Ask, RunEvent, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
-use pinfold_core::life::{BlockedOn, FailCause};
+use pinfold_core::life::{BlockedOn, FailCause, HolderSeen};
 use pinfold_core::rules::WaitReason;
 use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{Action, Event, Life, Mode, Policy, Spec, State, Verdict, Wall};
@@ -108,7 +108,7 @@ fn a_vendor_session_found_busy_ends_the_newer_run_as_contended() {
     let decision = driver.of_run(driver.run(), RunEvent::VendorBusy { holder: None });
     assert!(matches!(decision.actions[..], [Action::Stop { .. }]));
     driver.ends(End::Signal(15), 1_000);
-    assert_eq!((driver.session.state(), driver.crashes()), (State::Blocked, 0));
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Backoff, 0));
     let contended =
         |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Contended);
     assert_eq!(driver.count(contended), 1);
@@ -235,4 +235,56 @@ fn every_end_is_recorded_once_with_its_facts() {
     assert_eq!((exits[0].exit.code(), exits[0].exit.signal()), (None, Some(11)));
     assert_eq!(exits[0].lived, Duration::from_millis(2_500));
     assert_eq!(decision.why.to_string(), "it was killed by signal 11 (crash); the next run starts at once");
+}
+
+fn holder(pid: u32) -> HolderSeen {
+    let command = Some("backup".to_owned());
+    HolderSeen { resource: "/src/.lock".into(), pid: Some(pid), command, session: None, since: None }
+}
+
+#[test]
+fn a_contended_session_names_the_holder_that_is_found_later_and_runs_when_it_exits() {
+    for blocked in [false, true] {
+        let mut driver = always(Policy::default());
+        if blocked {
+            for _ in 0..5 {
+                driver.ends_and_waits(End::Recognised(Recognised::VendorLock), 10);
+            }
+        }
+        driver.ends(End::Recognised(Recognised::VendorLock), 10);
+        let starts = driver.starts;
+        driver.actions.clear();
+        driver.send(Event::HolderFound(Box::new(holder(4711))));
+        assert!(driver.actions.contains(&Action::AwaitHolder), "{blocked}");
+        assert_eq!(driver.session.life().holder().and_then(|holder| holder.pid), Some(4711));
+        let why = driver.session.explain(driver.now);
+        assert!(why.contains("`/src/.lock` is held by another program (pid 4711, backup)"), "{why}");
+        // One is enough, and a daemon that comes back watches it again.
+        driver.send(Event::HolderFound(Box::new(holder(4712))));
+        driver.actions.clear();
+        driver.daemon_restarts(ShimSeen::Nobody, Vec::new());
+        assert!(driver.actions.contains(&Action::AwaitHolder), "{blocked}");
+        assert_eq!(driver.session.life().holder().and_then(|holder| holder.pid), Some(4711));
+        driver.send(Event::HolderGone);
+        assert_eq!((driver.session.state(), driver.starts), (State::Running, starts + 1), "{blocked}");
+        driver.send(Event::HolderFound(Box::new(holder(4711))));
+        assert_eq!(driver.session.life().holder(), None, "it runs");
+    }
+}
+
+#[test]
+fn a_run_that_yields_to_an_unknown_holder_is_retried_by_the_rules_of_contention() {
+    let mut driver = always(Policy::default());
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        let run = driver.run();
+        driver.of_run(run, RunEvent::VendorBusy { holder: None });
+        driver.ends(End::Signal(15), 10);
+        waits.push(driver.wait().as_secs());
+    }
+    assert_eq!(waits, [10, 20, 30, 40, 50]);
+    let run = driver.run();
+    driver.of_run(run, RunEvent::VendorBusy { holder: None });
+    driver.ends(End::Signal(15), 10);
+    assert_eq!((driver.session.state(), driver.wait().as_secs()), (State::Blocked, 600));
 }

@@ -26,6 +26,8 @@ pub(crate) enum BadDefinition {
     UnknownInput { word: String },
     /// There is no such way for turns to end.
     UnknownTurns { word: String },
+    /// A text for `contended_if` that no line can have.
+    NotPartOfALine { most: usize },
     /// A duration or a size that cannot be read.
     Unit(NotAQuantity),
     /// More tags than a session may have.

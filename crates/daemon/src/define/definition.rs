@@ -2,6 +2,7 @@
 
 use crate::define::attaching::{self, Defined};
 use crate::define::bad_definition::BadDefinition;
+use crate::define::bounds::{check_tags, part_of_a_line};
 use crate::define::config::Settings;
 use crate::define::preset::{
     self, AttachMode, ExecRules, Filling, NotFilled, PROMPT, PromptBy, SOCKET, SessionIds, VendorIdForm,
@@ -49,6 +50,9 @@ pub(crate) struct Definition {
     pub(crate) input: MessageFormat,
     #[serde(default)]
     pub(crate) turns: TurnEndRule,
+    /// An exit whose last lines have this text is contended, not a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) contended_if: Option<String>,
     /// The protocol of its agent.
     #[serde(default, skip_serializing_if = "is_line")]
     pub(crate) protocol: Protocol,
@@ -169,6 +173,7 @@ impl Definition {
             turn_time: None,
             input: MessageFormat::default(),
             turns: TurnEndRule::default(),
+            contended_if: None,
             protocol: Protocol::default(),
             exec: None,
             thread: BTreeMap::new(),
@@ -321,7 +326,7 @@ impl Definition {
         }
         self.change_limits(request)?;
         self.change_protocol(request)?;
-        check_sizes(request)?;
+        check_tags(request)?;
         worktree::unchanged(self.worktree.as_deref(), request.worktree.as_ref())?;
         self.parent = request.parent.clone().or(self.parent.take());
         self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
@@ -367,6 +372,9 @@ impl Definition {
         if let Some(word) = &request.turns {
             let unknown = || BadDefinition::UnknownTurns { word: word.clone() };
             self.turns = of_word(&preset::TURNS, word).ok_or_else(unknown)?;
+        }
+        if let Some(text) = &request.contended_if {
+            self.contended_if = part_of_a_line(text)?;
         }
         Ok(())
     }
@@ -480,26 +488,9 @@ fn find_program(name: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
     if places(name, path, dir).any(|file| is_executable(&file)) { Ok(()) } else { Err(missing) }
 }
 
-/// A tag is a word or two.
-const LONGEST_TAG: usize = 256;
-const MOST_TAGS: usize = 64;
 /// The limit for all variables together: the environment of a run is kept in memory and stored with every
 /// change of its session.
 const LARGEST_ENVIRONMENT: usize = 256 << 10;
-
-fn check_sizes(request: &NewSession) -> Result<(), BadDefinition> {
-    let tags = request.tags.as_deref().unwrap_or_default();
-    if tags.len() > MOST_TAGS {
-        return Err(BadDefinition::TooManyTags { tags: tags.len(), most: MOST_TAGS });
-    }
-    if let Some(bytes) = tags.iter().map(String::len).find(|length| *length > LONGEST_TAG) {
-        return Err(BadDefinition::LongTag { bytes, most: LONGEST_TAG });
-    }
-    match tags.iter().find(|tag| tag.chars().any(char::is_control)) {
-        Some(tag) => Err(BadDefinition::OddTag { tag: tag.clone() }),
-        None => Ok(()),
-    }
-}
 
 pub(crate) fn check_environment(env: &Variables) -> Result<(), BadDefinition> {
     let bytes: usize = env.all().iter().map(|(name, value)| name.len() + value.len() + 2).sum();

@@ -5,8 +5,9 @@
 
 pub use pinfold_agents::preset::{
     AttachMode, Does, ExecChanges, ExecRules, Filling, IdFile, IdFileKeys, LONGEST_ID_FILE, LONGEST_ROSTER,
-    MessageFormat, NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol,
-    SessionIds, TurnEndRule, VendorDaemon, VendorIdForm, VendorStore, VendorTranscript, from_registry,
+    Meaning, MessageFormat, NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol,
+    Recognises, SessionIds, TurnEndRule, VendorDaemon, VendorIdForm, VendorStore, VendorTranscript,
+    from_registry, pid_in,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;

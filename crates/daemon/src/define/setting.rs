@@ -112,6 +112,7 @@ impl Definition {
             turn_time: _,
             input: _,
             turns: _,
+            contended_if: _,
             exec: _,
             thread: _,
             interactive: _,

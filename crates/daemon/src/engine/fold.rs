@@ -522,6 +522,7 @@ fn setup(tracked: &Tracked, config: &Config) -> Setup {
         input: definition.input,
         turns: definition.turns,
         exec: definition.exec.as_deref().cloned().unwrap_or_default(),
+        contended_if: definition.contended_if.clone(),
         thread: definition.thread.clone(),
         dir: definition.dir.display().to_string(),
         vendor_session: vendor_session.map(str::to_owned),

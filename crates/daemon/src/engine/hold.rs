@@ -53,6 +53,10 @@ impl Engine {
     }
 
     pub(super) fn writer_seen(&mut self, id: SessionId, run: RunNumber, holder: Option<HolderSeen>) {
+        let live = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run());
+        if let (Some(holder), None) = (&holder, live) {
+            return self.holder_found(id, run, holder.clone());
+        }
         let tracked = self.sessions.get_mut(&id).filter(|tracked| tracked.session.live_run() == Some(run));
         let Some(tracked) = tracked.filter(|tracked| tracked.yields_to.is_none()) else { return };
         tracked.awaited = holder.as_ref().and_then(|holder| holder.pid).map(Obstacle::Writer);

@@ -47,6 +47,8 @@ impl Tracked {
     /// values of variables with which no run is started any more.
     pub(super) fn redefine(&mut self, definition: Definition) -> Option<Ulid> {
         let before = self.latest_definition().env.file();
+        // It may be another program now.
+        self.stray_mark = false;
         self.take_definition(definition);
         before.filter(|file| self.latest_definition().env.file() != Some(*file))
     }

@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::caller::By;
 use crate::define::definition::TurnEndRule;
+use crate::engine::feed::FeedNews;
 use crate::engine::input::{LoopInput, Post, Sending};
 use crate::engine::reply::ReplyHandle;
 use crate::engine::speech;
@@ -245,11 +246,19 @@ impl Engine {
     }
 
     /// The agent said that a turn is over while none was under way.
-    pub(super) fn stray_done(&self, id: SessionId, run: RunNumber, named: Option<MessageId>) {
-        let live = self.sessions.get(&id).is_some_and(|tracked| tracked.session.live_run() == Some(run));
-        if live {
-            self.log_not_counted(id, named);
+    pub(super) fn stray_done(&mut self, id: SessionId, run: RunNumber, named: Option<MessageId>) {
+        let tracked = self.sessions.get_mut(&id);
+        let Some(tracked) = tracked.filter(|tracked| tracked.session.live_run() == Some(run)) else { return };
+        // The next one may come within a turn, where nothing tells it from the answer.
+        if named.is_none() && !std::mem::replace(&mut tracked.stray_mark, true) {
+            warn!(
+                session = tracked.name,
+                "put the message's ID after PINFOLD_DONE (`--input json` has it), or an answer can be stored under the \
+                 wrong message"
+            );
+            self.feed.note(id, FeedNews::Live);
         }
+        self.log_not_counted(id, named);
     }
 
     pub(super) fn log_not_counted(&self, id: SessionId, named: Option<MessageId>) {

@@ -32,6 +32,7 @@ mod permissions;
 mod plug;
 mod precedence;
 mod purge;
+mod recognition;
 mod recover;
 mod rename;
 mod reply;
@@ -449,6 +450,7 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::BudgetRaised
         | Event::Looked
         | Event::HolderGone
+        | Event::HolderFound(_)
         | Event::ShimLeft => None,
     }
 }

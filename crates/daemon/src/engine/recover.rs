@@ -138,9 +138,17 @@ impl Engine {
         if let Some(run) = run.filter(|run| seen.world.shim == ShimSeen::Nobody || ended(run)) {
             self.note_left(id, run, &output);
         }
+        if let Some((run, ended)) = seen.world.exits.iter_mut().find(|(ended, _)| Some(*ended) == run)
+            && ended.recognised.is_none()
+        {
+            ended.recognised = self.recognised_exit(id, *run, ended, &output);
+        }
         let world = World { failures, last_line, dialog: self.unseen_dialog(id), ..seen.world };
-        let facts = Facts { output, ..Facts::default() };
+        let facts = Facts { output: output.clone(), ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(world), &facts, None);
+        if let Some(run) = run {
+            self.seek_holder(id, run, &output);
+        }
         if let (Some(run), Some(by)) = (run, seen.silent) {
             self.of_run(id, run, RunEvent::Unended(by));
         }

@@ -120,7 +120,7 @@ impl Engine {
     /// read first.
     pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
         if !self.exited_later(id, exited, shim) {
-            self.ended(id, exited, shim, Read::default());
+            self.ended(id, exited, shim, exited.ended.read);
         }
     }
 
@@ -142,11 +142,12 @@ impl Engine {
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
-        let facts = Facts { output, ..Facts::default() };
-        let ended = self.recognise(id, run, ended);
+        let ended = self.recognise(id, run, ended, &output);
+        let facts = Facts { output: output.clone(), ..Facts::default() };
         let holder = self.sessions.get_mut(&id).and_then(|tracked| tracked.yields_to.take());
         let event = RunEvent::Exited { ended, shim, holder };
         self.happened(id, &Event::Run { run, event }, &facts, None);
+        self.seek_holder(id, run, &output);
     }
 
     /// Clients on the terminal of a run that ended are not a reason for another run: their attach is over.
@@ -253,7 +254,7 @@ impl Engine {
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
         let ended = Ended { last_line, read, ..Ended::new(Exit::ShimLost, self.lived(id)) };
-        let ended = self.recognise(id, run, ended);
+        let ended = self.recognise(id, run, ended, &output);
         let facts = Facts { output, ..Facts::default() };
         let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
@@ -268,8 +269,14 @@ impl Engine {
     }
 
     /// Adds what the exit itself does not show: an end that `unlock` announced was a person's wish, and the
-    /// tape may tell why the agent was told to leave.
-    pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
+    /// tape or the last lines may tell why the agent left.
+    pub(super) fn recognise(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        ended: Ended,
+        output: &[String],
+    ) -> Ended {
         let unlocked = match ended.exit {
             // A killed agent is restarted at once: what is in memory has to suffice.
             Exit::Signal(SIGKILL) => self.is_unlocked(id, run),
@@ -279,7 +286,9 @@ impl Engine {
             }
         };
         let recognised = if unlocked { Some(Recognised::Unlocked) } else { self.gave_up(id, run) };
-        Ended { recognised: recognised.or(ended.recognised), ..ended }
+        let recognised = recognised.or(ended.recognised);
+        let recognised = recognised.or_else(|| self.recognised_exit(id, run, &ended, output));
+        Ended { recognised, ..ended }
     }
 
     fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {

@@ -84,6 +84,8 @@ pub(crate) struct Tracked {
     pub(crate) yields_to: Option<Box<HolderSeen>>,
     /// Why its last turn failed, if it did.
     pub(crate) failed: Option<Arc<str>>,
+    /// Its agent printed `PINFOLD_DONE` outside a turn and without an id.
+    pub(crate) stray_mark: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
     pub(crate) stops_first: bool,
     /// How many messages in its inbox are damaged: they are not delivered.
@@ -222,6 +224,7 @@ impl Tracked {
             stops_first: false,
             yields_to: None,
             failed: None,
+            stray_mark: false,
             unborn: false,
             damaged: 0,
             stop_noted: false,
@@ -292,6 +295,7 @@ impl Tracked {
             flow: self.flow(),
             failed: self.failed.clone(),
             printed_at: self.printed_at(),
+            stray_mark: self.stray_mark,
         }
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct SessionView {
     pub(crate) failed: Option<Arc<str>>,
     /// When its agent last printed, if known.
     pub(crate) printed_at: Option<Wall>,
+    /// Its agent printed `PINFOLD_DONE` outside a turn and without an id.
+    pub(crate) stray_mark: bool,
 }
 
 /// What keeps a session from going on, besides what its core knows.
@@ -82,6 +84,8 @@ pub(crate) struct Hindrances<'a> {
     pub(crate) failed: Option<&'a str>,
     /// When its agent last printed, if known.
     pub(crate) printed_at: Option<Wall>,
+    /// Its agent printed `PINFOLD_DONE` outside a turn and without an id.
+    pub(crate) stray_mark: bool,
 }
 
 impl SessionView {
@@ -92,8 +96,9 @@ impl SessionView {
 
     pub(crate) fn hindrances(&self) -> Hindrances<'_> {
         let SessionView { name, damaged, held_up, stops_first, flow, failed, printed_at, .. } = self;
+        let stray_mark = self.stray_mark;
         let (held_up, failed) = (held_up.as_deref(), failed.as_deref());
         let (stops_first, flow, printed_at) = (*stops_first, *flow, *printed_at);
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at }
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at, stray_mark }
     }
 }

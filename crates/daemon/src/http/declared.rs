@@ -71,6 +71,7 @@ fn declared(name: String, definition: &Definition) -> Declared {
         pty: definition.pty,
         input: word(&INPUTS, &definition.input),
         turns: word(&TURNS, &definition.turns),
+        contended_if: definition.contended_if.clone(),
         parent: definition.parent.clone(),
         tags: definition.tags.clone(),
         env: definition.env.given().keys().cloned().collect(),
@@ -105,7 +106,7 @@ pub(super) fn differences(before: &Definition, after: &Definition) -> Vec<Differ
     all
 }
 
-fn fields(declared: &Declared) -> [(&'static str, Option<String>); 15] {
+fn fields(declared: &Declared) -> [(&'static str, Option<String>); 16] {
     let flag = |flag: bool| Some(flag.to_string());
     let list = |list: &[String]| (!list.is_empty()).then(|| format!("{list:?}"));
     [
@@ -120,6 +121,7 @@ fn fields(declared: &Declared) -> [(&'static str, Option<String>); 15] {
         ("pty", flag(declared.pty)),
         ("input", Some(declared.input.clone())),
         ("turns", Some(declared.turns.clone())),
+        ("contended_if", declared.contended_if.clone()),
         ("parent", declared.parent.clone()),
         ("tags", list(&declared.tags)),
         ("dir_lock", flag(declared.dir_lock)),

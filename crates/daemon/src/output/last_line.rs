@@ -16,6 +16,11 @@ pub(crate) fn whole(lines: &[String]) -> impl Iterator<Item = String> {
     last.into_iter().chain(joined)
 }
 
+/// The texts of lines, in order and at full length, without terminal control sequences.
+pub(crate) fn texts(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| uncut(line)).collect()
+}
+
 /// The lines that have text, the last one first.
 fn readable(lines: &[String]) -> impl Iterator<Item = String> {
     lines.iter().rev().map(|line| plain(line)).filter(|line| !line.is_empty())
@@ -23,6 +28,10 @@ fn readable(lines: &[String]) -> impl Iterator<Item = String> {
 
 /// The text of a line: without terminal control sequences, and cut if it is long.
 fn plain(line: &str) -> String {
+    cut(uncut(line).trim_matches(is_frame))
+}
+
+fn uncut(line: &str) -> String {
     let mut text = String::new();
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
@@ -37,7 +46,7 @@ fn plain(line: &str) -> String {
             other => text.push(other),
         }
     }
-    cut(text.trim_matches(is_frame))
+    text
 }
 
 /// What surrounds text: space, and the lines of a box.

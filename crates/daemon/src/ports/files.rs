@@ -5,6 +5,7 @@ use super::Then;
 use super::stops::{NotedStop, Stops};
 use crate::define::before_start::{BeforeStart, BeforeStartFindings, first_missing};
 use crate::define::config::{self, Config, LoadError};
+use crate::define::holder_clue::HolderClue;
 use crate::define::values::Values;
 use pinfold_core::life::HolderSeen;
 use pinfold_kernel::private::{self, Wider};
@@ -37,6 +38,11 @@ pub(crate) trait Files: Send + Sync {
 
     /// Finds the process that has the vendor's own lock at this path; `resource` is its name for people.
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>);
+
+    /// Finds the process that an agent names as the holder of what it could not get.
+    fn holder_of(&self, clue: HolderClue, then: Then<Option<HolderSeen>>) {
+        then(clue.look());
+    }
 
     /// The first of these files that does not exist.
     fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {
@@ -113,6 +119,10 @@ impl Files for DiskFiles {
 
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {
         tokio::task::spawn_blocking(move || then(writer(&lock, resource)));
+    }
+
+    fn holder_of(&self, clue: HolderClue, then: Then<Option<HolderSeen>>) {
+        tokio::task::spawn_blocking(move || then(clue.look()));
     }
 
     fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {

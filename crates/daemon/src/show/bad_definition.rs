@@ -36,6 +36,7 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::UnknownTurns { word } => {
                 usage(format!("turns `{word}` is not known: line or done"))
             }
+            BadDefinition::NotPartOfALine { most } => not_part_of_a_line(most),
             BadDefinition::Unit(error) => usage(error.to_string()),
             BadDefinition::TooManyTags { tags, most } => {
                 usage(format!("there are {tags} tags, and a session has no more than {most}"))
@@ -75,6 +76,10 @@ pub(crate) fn remedy(cause: &CannotStart, install: Option<&str>) -> String {
         (CannotStart::ProgramMissing { .. }, Some(install)) => format!("`{install}` installs it; {force}"),
         (_, _) => force.to_owned(),
     }
+}
+
+fn not_part_of_a_line(most: usize) -> ErrorBody {
+    usage(format!("the text of `--contended-if` is one line of at most {most} bytes"))
 }
 
 fn no_beside() -> ErrorBody {

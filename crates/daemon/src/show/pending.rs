@@ -61,7 +61,7 @@ fn options(spec: &Spec) -> [(&'static str, Value); 4] {
 }
 
 /// The other options. A new one stops the build here.
-fn settings(definition: &Definition) -> [(&'static str, Value); 7] {
+fn settings(definition: &Definition) -> [(&'static str, Value); 8] {
     let Definition {
         agent,
         command,
@@ -70,6 +70,7 @@ fn settings(definition: &Definition) -> [(&'static str, Value); 7] {
         pty,
         input,
         turns,
+        contended_if,
         // The core has these.
         mode: _,
         memory: _,
@@ -107,6 +108,7 @@ fn settings(definition: &Definition) -> [(&'static str, Value); 7] {
         ("pty", json!(pty)),
         ("input", json!(word_of(&INPUTS, input))),
         ("turns", json!(word_of(&TURNS, turns))),
+        ("contended_if", json!(contended_if)),
     ]
 }
 

@@ -141,7 +141,7 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 
 /// Its state and the reason; and why it cannot be recorded, if so.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
-    let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at } = hindrances;
+    let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at, stray_mark } = hindrances;
     let mut why = core.explain(now);
     if let Some(does) = activity::words(core, printed_at, now) {
         why = format!("{why}; {does}");
@@ -171,6 +171,12 @@ pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now:
         let messages = if damaged == 1 { "message is" } else { "messages are" };
         why = format!("{why}; {damaged} damaged {messages} not delivered, `pinfold inbox {name}` names them");
     }
+    if stray_mark {
+        why.push_str(
+            "; it printed `PINFOLD_DONE` outside a turn: put the message's ID after that word, or an answer can be \
+             stored under the wrong message",
+        );
+    }
     match held_up {
         None => why,
         Some(problem) if stops_first => format!("{why}; not recorded yet: {problem}"),
@@ -183,7 +189,7 @@ fn archived(life: &Life) -> Option<Wall> {
 }
 
 fn holder(life: &Life) -> Option<Value> {
-    if let Life::Blocked { holder, .. } = life { holder.as_deref().map(holder_value) } else { None }
+    life.holder().map(holder_value)
 }
 
 /// The holder of what a session needs.

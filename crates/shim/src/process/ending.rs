@@ -31,6 +31,8 @@ impl Shim {
         let tape = if run.taping.is_some() { self.end_tape(&mut run) } else { self.end_log(&mut run) };
         self.buffer = Vec::new();
         self.notify.drain(Some(&run));
+        // A tape tells of its own messages.
+        let read = if tape.is_some() { Read::Maybe } else { run.input.read() };
         for report in run.input.shut() {
             self.links.report(&report);
         }
@@ -41,7 +43,7 @@ impl Shim {
             return self.start_failed(number, why);
         }
         let next = run.next.filter(|_| run.stopping.is_none());
-        let exited = self.exited(&run, tape);
+        let exited = self.exited(&run, tape, read);
         self.tell_end(exited, std::mem::take(&mut run.held));
         let group = run.group.take().and_then(Group::again);
         drop(run);
@@ -67,7 +69,7 @@ impl Shim {
         None
     }
 
-    fn exited(&self, run: &Run, tape: Option<TapeEnd>) -> Exited {
+    fn exited(&self, run: &Run, tape: Option<TapeEnd>, read: Read) -> Exited {
         let exit = match run.stage {
             RunStage::Ending(exit) => exit,
             RunStage::Starting(_) | RunStage::Running => Exit::NeverStarted,
@@ -81,7 +83,7 @@ impl Shim {
                 oom_killed: run.group.as_ref().is_some_and(Group::ran_out_of_memory),
                 forced: run.stopping.is_some_and(|stopping| stopping.forced),
                 lived: run.lived,
-                read: Read::default(),
+                read,
                 at: None,
                 last_line: None,
             },

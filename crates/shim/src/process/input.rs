@@ -3,6 +3,8 @@
 use crate::files::log::Position;
 use crate::protocol::report::{InputRefused, Report};
 use pinfold_core::ids::{MessageId, RunNumber};
+use pinfold_core::inbox::Read;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,6 +22,10 @@ pub(super) struct AgentInput {
     queue: VecDeque<Waiting>,
     taken: VecDeque<Delivery>,
     closing: bool,
+    /// How many bytes were written in all.
+    written: u64,
+    /// How many had been written before the latest message.
+    before: u64,
 }
 
 #[derive(Debug)]
@@ -33,7 +39,8 @@ type Delivery = (MessageId, u32);
 
 impl AgentInput {
     pub(super) fn new(run: RunNumber, pipe: Option<OwnedFd>) -> Self {
-        Self { run, pipe, queue: VecDeque::new(), taken: VecDeque::new(), closing: false }
+        let (queue, taken) = (VecDeque::new(), VecDeque::new());
+        Self { run, pipe, queue, taken, closing: false, written: 0, before: 0 }
     }
 
     /// Hands the pipe over to another writer; afterwards there is no input here.
@@ -70,8 +77,14 @@ impl AgentInput {
     pub(super) fn write(&mut self) -> Vec<Report> {
         let mut reports = Vec::new();
         while let (Some(pipe), Some(first)) = (&self.pipe, self.queue.front_mut()) {
+            if first.written == 0 {
+                self.before = self.written;
+            }
             match rustix::io::write(pipe, &first.bytes[first.written..]) {
-                Ok(count) => first.written += count,
+                Ok(count) => {
+                    first.written += count;
+                    self.written += count as u64;
+                }
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => break,
                 Err(_) => {
@@ -105,6 +118,19 @@ impl AgentInput {
         waiting.into_iter().map(|delivery| self.refused(delivery, InputRefused::Closed)).collect()
     }
 
+    /// Returns whether the agent may have read the latest message, once nothing of its tree is alive: what is
+    /// still in the pipe was not read.
+    pub(super) fn read(&self) -> Read {
+        if self.written == self.before {
+            return Read::Never;
+        }
+        let unread = self.pipe.as_ref().and_then(unread);
+        match unread.map(|unread| self.written.saturating_sub(unread) <= self.before) {
+            Some(true) => Read::Never,
+            Some(false) | None => Read::Maybe,
+        }
+    }
+
     fn remember(&mut self, delivery: Delivery) {
         if self.taken.len() == REMEMBERED {
             self.taken.pop_front();
@@ -119,4 +145,11 @@ impl AgentInput {
     fn refused(&self, (message, attempt): Delivery, why: InputRefused) -> Report {
         Report::InputRefused { run: self.run, message, attempt, why }
     }
+}
+
+/// Returns how many bytes are in a pipe; a terminal does not tell.
+fn unread(pipe: &OwnedFd) -> Option<u64> {
+    let facts = rustix::fs::fstat(pipe).ok()?;
+    let is_pipe = FileType::from_raw_mode(facts.st_mode) == FileType::Fifo;
+    if is_pipe { rustix::io::ioctl_fionread(pipe).ok() } else { None }
 }

@@ -34,6 +34,13 @@ impl Outputs {
         numbered.filter_map(|(number, (_, pipe))| Some((number, pipe.as_ref()?.as_fd())))
     }
 
+    /// Returns how many bytes one pipe holds that were not read yet.
+    pub(super) fn waiting(&self, number: usize) -> usize {
+        let (_, pipe) = &self.pipes[number];
+        let waiting = pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok());
+        waiting.map_or(0, |waiting| usize::try_from(waiting).unwrap_or(usize::MAX))
+    }
+
     /// Returns whether this is standard output and has ended.
     pub(super) fn has_ended(&self, number: usize) -> bool {
         let (stream, pipe) = &self.pipes[number];

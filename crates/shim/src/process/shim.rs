@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 /// How long after a start or a burst nothing is urgent any more: then a new record file is synced, and memory
 /// returned.
 const SETTLE: Duration = Duration::from_millis(700);
-/// Most reads: an agent that never stops printing must not keep a message from being written.
+/// Most reads of what is printed meanwhile: an agent that never stops printing must not keep a message from
+/// being written.
 const CATCH_UP: u32 = 16;
 /// Output that leaves no more than a page of memory behind.
 const SHORT: usize = 4096;
@@ -346,14 +347,19 @@ impl Shim {
         self.settle = Some(Instant::now() + SETTLE);
     }
 
-    /// Reads what has been printed so far, unless it never ends.
+    /// Reads everything that has been printed so far. What an agent prints meanwhile is read too, unless it
+    /// never ends.
     pub(super) fn catch_up(&mut self) {
         for number in 0..2 {
+            let mut due = if let Phase::Running(run) = &self.phase { run.outputs.waiting(number) } else { 0 };
             let mut left = CATCH_UP;
-            while left > 0 && matches!(&self.phase, Phase::Running(_)) {
+            while due > 0 || left > 0 {
                 self.buffer.clear();
                 self.read_output(number);
-                left = if self.buffer.is_empty() { 0 } else { left - 1 };
+                if self.buffer.is_empty() {
+                    break;
+                }
+                (due, left) = (due.saturating_sub(self.buffer.len()), left.saturating_sub(1));
             }
         }
     }

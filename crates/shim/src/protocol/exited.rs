@@ -116,6 +116,7 @@ impl Exited {
         if let Some(tape) = self.tape {
             tape.write(fields);
         }
+        fields.flag(16, self.ended.read == Read::Never);
     }
 
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -132,7 +133,7 @@ impl Exited {
                 oom_killed: fields.flag(5)?,
                 forced: fields.flag(6)?,
                 lived: duration(fields, 7)?,
-                read: Read::default(),
+                read: if fields.flag(16)? { Read::Never } else { Read::Maybe },
                 at: None,
                 last_line: None,
             },

@@ -6,7 +6,8 @@ use super::value::{Flag, Names, Quoted, TextVisitor, Word, WordTable, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
     ATTACHES, AttachMode, ExecChanges, INPUTS, IdFileKeys, MessageFormat, PLACEHOLDERS, PROTOCOLS,
-    PresetChanges, Protocol, SESSION_IDS, SessionIds, TURNS, TurnEndRule, VendorDaemon, VendorStore,
+    PresetChanges, Protocol, Recognises, SESSION_IDS, SessionIds, TURNS, TurnEndRule, VendorDaemon,
+    VendorStore,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -49,6 +50,8 @@ pub(super) struct AgentTable {
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
+    /// How its exits are recognised.
+    recognises: Option<Recognises>,
     /// What its runs may do as if they were a person.
     may: Option<May>,
     pub(super) policy: Changes,
@@ -90,6 +93,7 @@ impl AgentTable {
             vendor_daemon: self.vendor_daemon.clone(),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
+            recognises: self.recognises.clone(),
             ..PresetChanges::default()
         }
     }

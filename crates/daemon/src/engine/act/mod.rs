@@ -313,7 +313,9 @@ impl Engine {
     fn await_holder(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.forget_holder();
-        let Some(awaited) = tracked.awaited.clone() else { return };
+        // An earlier daemon may have found it.
+        let known = || tracked.session.life().holder().and_then(|holder| holder.pid).map(Obstacle::Writer);
+        let Some(awaited) = tracked.awaited.clone().or_else(known) else { return };
         let handle = self.handle.clone();
         let free = Box::new(move |()| handle.tell(LoopInput::HolderGone { id }));
         match self.ports.locks.wait_for(awaited, free) {

@@ -39,6 +39,9 @@ fn an_end_that_is_not_counted_is_logged_where_the_run_lives() {
     let id = room.running("a", &json!({ "turns": "done" }));
     let said = logged(|| room.says(id, Report::StrayDone { run: FIRST, named: None }));
     assert!(said.contains("without a message in flight"), "{said}");
+    assert!(said.contains("put the message's ID after PINFOLD_DONE"), "{said}");
+    let again = logged(|| room.says(id, Report::StrayDone { run: FIRST, named: None }));
+    assert!(!again.contains("put the message's ID"), "once: {again}");
     let said = logged(|| room.says(id, Report::StrayDone { run: FIRST, named: Some(MessageId(1)) }));
     assert!(said.contains("for a message that is not in flight"), "{said}");
     let said = logged(|| room.says(id, Report::StrayDone { run: SECOND, named: None }));

@@ -19,6 +19,7 @@ mod logged;
 mod names;
 mod outside;
 mod reading;
+mod recognition;
 mod recovery;
 mod starts;
 mod taped;

@@ -26,9 +26,14 @@ pub(super) enum SetRule {
     OfPerson,
 }
 
+/// A row for each of these options: its name, whether it is given, and its rule.
+macro_rules! rows {
+    ($($field:ident $rule:ident,)+) => { [$((stringify!($field), $field.is_some(), $rule),)+] };
+}
+
 /// Each option of a request, whether it is given, and its rule. A new field stops the build here: options that
 /// become part of a command line, such as the vendor's own, belong with `command`.
-pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 21] {
+pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 22] {
     use SetRule::{Free, Limit, OfChild, OfPerson};
     let NewSession {
         name: _,
@@ -45,6 +50,7 @@ pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 21]
         pty,
         input,
         turns,
+        contended_if,
         parent,
         tags,
         env,
@@ -57,29 +63,12 @@ pub(super) fn rules(request: &NewSession) -> [(&'static str, bool, SetRule); 21]
         caller_env: _,
         caller_umask: _,
     } = request;
-    [
-        ("agent", agent.is_some(), OfPerson),
-        ("vendor_session", vendor_session.is_some(), OfPerson),
-        ("new_conversation", new_conversation.is_some(), OfPerson),
-        ("dir", dir.is_some(), OfChild),
-        ("mode", mode.is_some(), OfChild),
-        ("memory", memory.is_some(), Limit),
-        ("idle", idle.is_some(), Free),
-        ("stop_grace", stop_grace.is_some(), Free),
-        ("budget", budget.is_some(), Limit),
-        ("turn_time", turn_time.is_some(), Limit),
-        ("pty", pty.is_some(), OfPerson),
-        ("input", input.is_some(), OfPerson),
-        ("turns", turns.is_some(), OfPerson),
-        ("parent", parent.is_some(), OfPerson),
-        ("tags", tags.is_some(), Free),
-        ("env", env.is_some(), OfChild),
-        ("dir_lock", dir_lock.is_some(), OfPerson),
-        ("beside", beside.is_some(), OfPerson),
-        ("force", force.is_some(), OfPerson),
-        ("command", command.is_some(), OfPerson),
-        ("worktree", worktree.is_some(), OfPerson),
-    ]
+    rows! {
+        agent OfPerson, vendor_session OfPerson, new_conversation OfPerson,
+        dir OfChild, mode OfChild, memory Limit, idle Free, stop_grace Free, budget Limit, turn_time Limit,
+        pty OfPerson, input OfPerson, turns OfPerson, contended_if OfPerson, parent OfPerson, tags Free,
+        env OfChild, dir_lock OfPerson, beside OfPerson, force OfPerson, command OfPerson, worktree OfPerson,
+    }
 }
 
 /// Whether a run of an agent may set the options that a request names; [`within`] compares limits.

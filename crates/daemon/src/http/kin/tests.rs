@@ -28,6 +28,7 @@ fn table() -> Vec<(&'static str, Value, bool, bool)> {
         ("pty", json!(true), false, false),
         ("input", json!("json"), false, false),
         ("turns", json!("done"), false, false),
+        ("contended_if", json!("busy"), false, false),
         ("parent", json!("p"), false, false),
         ("tags", json!(["t"]), true, true),
         ("env", json!({ "A": "1" }), false, true),

@@ -148,3 +148,16 @@ fn whoever_holds_what_a_session_needs_is_told_as_far_as_it_is_known() {
     });
     assert_eq!(holder_value(&seen), wanted);
 }
+
+#[test]
+fn an_agent_that_ends_a_turn_once_too_often_is_told_to_name_the_message() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({ "turns": "done" }));
+    let advice = "; it printed `PINFOLD_DONE` outside a turn: put the message's ID after that word, or an answer can be \
+                  stored under the wrong message";
+    let stray = |named| pinfold_shim::Report::StrayDone { run: FIRST, named };
+    room.says(id, stray(Some(pinfold_core::MessageId(1))));
+    assert!(!shown(&room, id).why.contains(advice), "it names messages");
+    room.says(id, stray(None));
+    assert!(shown(&room, id).why.ends_with(advice), "{}", shown(&room, id).why);
+}
