@@ -142,7 +142,8 @@ impl Engine {
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
-        let facts = Facts { output, ..Facts::default() };
+        let parked = self.sessions.get_mut(&id).map(|tracked| std::mem::take(&mut tracked.beside));
+        let facts = Facts { output, parked: parked.unwrap_or_default(), ..Facts::default() };
         let ended = self.recognise(id, run, ended);
         let holder = self.sessions.get_mut(&id).and_then(|tracked| tracked.yields_to.take());
         let event = RunEvent::Exited { ended, shim, holder };
