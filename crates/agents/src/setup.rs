@@ -2,7 +2,7 @@
 //! changes during a run affects only the next one.
 
 use crate::message_word;
-use crate::preset::{ExecRules, MessageFormat, Preset, Protocol, TurnEndRule, VendorIdForm};
+use crate::preset::{ChatCommands, ExecRules, MessageFormat, Preset, Protocol, TurnEndRule, VendorIdForm};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +22,9 @@ pub struct Setup {
     /// What threads are opened with, for protocol `codex`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub thread: BTreeMap<String, String>,
+    /// Which messages it would take for commands of its terminal.
+    #[serde(skip_serializing_if = "ChatCommands::is_empty")]
+    pub chat: ChatCommands,
     /// The session's directory.
     pub dir: String,
     /// The vendor session, if it was known before the start.
@@ -44,6 +47,7 @@ impl Setup {
             turns: preset.turns,
             exec: preset.exec.clone(),
             thread: preset.thread.clone(),
+            chat: preset.chat.clone(),
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
             vendor_id: preset.vendor_id,
