@@ -295,10 +295,16 @@ impl Tracked {
             flow: self.flow(),
             failed: self.failed.clone(),
             printed_at: self.printed_at(),
+            begun_again: self.begun_again(),
         }
     }
 
     /// When its agent last printed, if it has a tape.
+    pub(crate) fn begun_again(&self) -> u32 {
+        let taping = self.run.as_ref().and_then(|run| run.taping.as_ref());
+        taping.map_or(0, |taping| taping.fold.begun_again())
+    }
+
     pub(crate) fn printed_at(&self) -> Option<Wall> {
         self.run.as_ref().and_then(|run| run.taping.as_ref()).and_then(|taping| taping.printed_at)
     }

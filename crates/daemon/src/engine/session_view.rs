@@ -66,6 +66,8 @@ pub(crate) struct SessionView {
     pub(crate) failed: Option<Arc<str>>,
     /// When its agent last printed, if known.
     pub(crate) printed_at: Option<Wall>,
+    /// How often its agent began the answer of its turn again.
+    pub(crate) begun_again: u32,
 }
 
 /// What keeps a session from going on, besides what its core knows.
@@ -82,6 +84,8 @@ pub(crate) struct Hindrances<'a> {
     pub(crate) failed: Option<&'a str>,
     /// When its agent last printed, if known.
     pub(crate) printed_at: Option<Wall>,
+    /// How often its agent began the answer of its turn again.
+    pub(crate) begun_again: u32,
 }
 
 impl SessionView {
@@ -91,9 +95,12 @@ impl SessionView {
     }
 
     pub(crate) fn hindrances(&self) -> Hindrances<'_> {
-        let SessionView { name, damaged, held_up, stops_first, flow, failed, printed_at, .. } = self;
+        let SessionView {
+            name, damaged, held_up, stops_first, flow, failed, printed_at, begun_again, ..
+        } = self;
         let (held_up, failed) = (held_up.as_deref(), failed.as_deref());
         let (stops_first, flow, printed_at) = (*stops_first, *flow, *printed_at);
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at }
+        let begun_again = *begun_again;
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at, begun_again }
     }
 }

@@ -95,7 +95,8 @@ impl<'a> SessionRef<'a> {
         let Tracked { name, damaged, held_up, stops_first, failed, .. } = self.0;
         let (held_up, stops_first, flow) = (held_up.as_deref(), *stops_first, self.0.flow());
         let (failed, printed_at) = (failed.as_deref(), self.0.printed_at());
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at }
+        let begun_again = self.0.begun_again();
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at, begun_again }
     }
 
     /// A copy to show from.
