@@ -15,11 +15,14 @@ use crate::label::Label;
 use crate::ledger::OpenDelivery;
 use crate::note::{self, LogNote};
 use crate::observation::{LimitReach, LimitStatus, SessionRefused};
-use crate::preset::{EndsTurn, ExecRules as Rules, Joined, Meaning, PromptBy, ReadRule, Recognises};
+use crate::preset::{
+    ChatCommands, EndsTurn, ExecRules as Rules, Joined, Meaning, PromptBy, ReadRule, Recognises,
+};
+use crate::retried::Retried;
 use crate::translate::{RunView, Spoken, Translate, TranslatorInput};
 use crate::turn::{EndedBy, FailureKind, TurnFailure, Usage};
 use crate::word::{AgentWord, How, NamedTurn, ReportedEnd};
-use pinfold_core::Exit;
+use pinfold_core::{Exit, Wall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -48,6 +51,9 @@ pub(crate) struct Exec {
     too_long: bool,
     /// A part of the answer was printed.
     printed: bool,
+    /// A stream that may break off and begin again.
+    #[serde(skip_serializing_if = "Retried::is_empty")]
+    retried: Retried,
     /// What was recognised so far; each meaning is reported once.
     recognised: Vec<Meaning>,
     /// The meaning of the last line that has one, which counts if the agent fails.
@@ -76,7 +82,7 @@ impl Translate for Exec {
                 if rules.reads.is_empty() || !bytes.starts_with(b"{") {
                     self.hint(bytes, &rules.recognises, see.setup.contended_if.as_ref());
                 }
-                if rules.reads.is_empty() { vec![self.plain(bytes)] } else { self.line(bytes, rules) }
+                if rules.reads.is_empty() { vec![self.plain(bytes)] } else { self.line(bytes, rules, see.at) }
             }
             TranslatorInput::ErrorLine(bytes) => {
                 // The rules are applied to errors at once.
@@ -99,7 +105,8 @@ impl Translate for Exec {
             // Even agents that get the prompt as an argument wait for the end of their input.
             (Intent::Prompt(_), PromptBy::Argv) | (Intent::Close, _) => Ok(Spoken::end()),
             (Intent::Prompt(prompt), PromptBy::Stdin) => {
-                Ok(Spoken { bytes: prompt_text(prompt).into_bytes(), close: true })
+                let text = prompt_text(prompt, &see.setup.chat);
+                Ok(Spoken { bytes: text.into_bytes(), close: true })
             }
             (Intent::Handshake { .. } | Intent::Answer(_) | Intent::Interrupt, _) => {
                 Err(CannotSay::NotOffered)
@@ -110,9 +117,14 @@ impl Translate for Exec {
 
 /// Returns the prompt for an agent without a protocol: an argument, or its standard input.
 ///
-/// A message of a run never looks like the user's, not even in the session of that run.
+/// A message of a run never looks like the user's, not even in the session of that run. Only the user's own
+/// message can be a command, which nothing may stand in front of.
 #[must_use]
-pub fn prompt_text(prompt: &Prompt) -> String {
+pub fn prompt_text(prompt: &Prompt, chat: &ChatCommands) -> String {
+    let of_user = prompt.from.is_none() && prompt.files.is_empty();
+    if let Some(command) = chat.command(&prompt.text).filter(|_| of_user) {
+        return command.to_owned();
+    }
     let mut text = String::new();
     if prompt.repetition {
         text.push_str("[this message is delivered again: look first what was done already]\n");
@@ -124,7 +136,7 @@ pub fn prompt_text(prompt: &Prompt) -> String {
     for file in &prompt.files {
         text.push_str(&format!("\n@{file}"));
     }
-    text
+    chat.as_text(text)
 }
 
 impl Exec {
@@ -134,25 +146,29 @@ impl Exec {
         AgentWord::More(format!("{between}{}", String::from_utf8_lossy(line)))
     }
 
-    fn line(&mut self, line: &[u8], rules: &Rules) -> Vec<AgentWord> {
+    fn line(&mut self, line: &[u8], rules: &Rules, at: Wall) -> Vec<AgentWord> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Vec::new();
         }
         let Ok(line) = serde_json::from_slice::<Value>(line) else {
             return vec![AgentWord::Note(LogNote::garbage(line))];
         };
-        let counting = rules.reads.iter().filter(|reads| reads.counts_for(&line));
-        counting.flat_map(|reads| self.rule(reads, &line, &rules.recognises)).collect()
+        let counting: Vec<&ReadRule> = rules.reads.iter().filter(|reads| reads.counts_for(&line)).collect();
+        let goes_on = counting.iter().any(|reads| reads.joined == Joined::Retried);
+        let held = if goes_on { None } else { self.retried.over().map(AgentWord::More) };
+        let words = counting.into_iter().flat_map(|reads| self.rule(reads, &line, &rules.recognises, at));
+        held.into_iter().chain(words).collect()
     }
 
     /// Applies one rule to a line that it matches.
-    fn rule(&mut self, reads: &ReadRule, line: &Value, recognises: &Recognises) -> Vec<AgentWord> {
+    fn rule(&mut self, reads: &ReadRule, line: &Value, recognises: &Recognises, at: Wall) -> Vec<AgentWord> {
         let text = |place: &Option<String>| line.pointer(place.as_ref()?)?.as_str().map(str::to_owned);
         let mut words = Vec::new();
         words.extend(text(&reads.session).map(AgentWord::Session));
         words.extend(text(&reads.answer).map(|text| match reads.joined {
             Joined::Last => AgentWord::Anew(text),
             Joined::Pieces => AgentWord::More(text),
+            Joined::Retried => AgentWord::More(self.retried.piece(&text, at)),
         }));
         if let Some(error) = text(&reads.error) {
             words.extend(self.recognise(&error, recognises));

@@ -245,6 +245,12 @@ impl Fold {
         self.mind.setup.prompted = message;
     }
 
+    /// Returns how often the agent began the answer of the current turn again: its model's stream broke off.
+    #[must_use]
+    pub fn begun_again(&self) -> u32 {
+        self.mind.state.translator().begun_again()
+    }
+
     /// Returns whether the agent is doing work of its own.
     #[must_use]
     pub fn own_work(&self) -> bool {

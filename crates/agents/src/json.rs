@@ -17,3 +17,9 @@ pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     let value = Value::deserialize(from)?;
     Ok(T::deserialize(value).ok())
 }
+
+/// Whether a number that is stored only if it says something says nothing.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

@@ -44,6 +44,7 @@ mod observation;
 mod pi;
 pub mod preset;
 mod request;
+mod retried;
 mod rpc;
 pub mod scripted;
 mod setup;

@@ -2,7 +2,7 @@
 //! changes during a run affects only the next one.
 
 use crate::message_word;
-use crate::preset::{ExecRules, MessageFormat, Preset, Protocol, TurnEndRule, VendorIdForm};
+use crate::preset::{ChatCommands, ExecRules, MessageFormat, Preset, Protocol, TurnEndRule, VendorIdForm};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ pub struct Setup {
     /// An exit whose last lines have this text means that another process holds what the agent needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contended_if: Option<String>,
+    /// Which messages it would take for commands of its terminal.
+    #[serde(skip_serializing_if = "ChatCommands::is_empty")]
+    pub chat: ChatCommands,
     /// The session's directory.
     pub dir: String,
     /// The vendor session, if it was known before the start.
@@ -48,6 +51,7 @@ impl Setup {
             exec: preset.exec.clone(),
             thread: preset.thread.clone(),
             contended_if: None,
+            chat: preset.chat.clone(),
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
             vendor_id: preset.vendor_id,

@@ -59,6 +59,11 @@ pub(crate) trait Translate {
     /// Returns the bytes that express an intent. The fold has checked that it may be said.
     fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay>;
 
+    /// Returns how often the agent began the answer of the current turn again, as far as its protocol shows.
+    fn begun_again(&self) -> u32 {
+        0
+    }
+
     /// Returns whether the protocol reports what the agent is doing.
     fn tells_activity(&self, _setup: &Setup) -> bool {
         true

@@ -461,6 +461,9 @@ pub enum AttachLine {
         socket_bytes: Option<Vec<u8>>,
         /// Of which run it is, by number.
         run: u64,
+        /// What pinfold does not notice of what is typed there, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// There is no terminal: output follows, lines that are typed are sent as messages.
     Follow {},

@@ -255,7 +255,8 @@ impl Account {
         let asks = !by_itself && !held.go_on && held.kind.asked_as().is_some();
         let window = held.window.as_ref().map(|window| format!(" ({window})")).unwrap_or_default();
         let of = format!("account `{name}`{window}");
-        Some(Hold { kind: held.kind, since: held.since, until: held.until, asks, of })
+        let account = Some(name.to_owned());
+        Some(Hold { kind: held.kind, since: held.since, until: held.until, asks, of, account })
     }
 
     /// Returns when the account must be settled again because of the clock alone.

@@ -5,6 +5,7 @@ use crate::exit::{Ended, Exit};
 use crate::guest::GuestSeen;
 use crate::hold::Hold;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
+use crate::inbox::Read;
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, ReadingSource};
@@ -224,6 +225,9 @@ pub enum MessageEvent {
     Retried {
         /// The id of the message.
         message: MessageId,
+        /// Whether an agent may have read it.
+        #[serde(default)]
+        read: Read,
     },
 }
 

@@ -68,12 +68,12 @@ impl Session {
     fn held_because(&self, hold: &Hold, now: Now) -> String {
         let goes_on = match hold.until.map(|until| until.boot.since(now.boot)) {
             Some(wait) if wait > Duration::ZERO && hold.asks => {
-                format!("; resets in {}, and goes on when a person says so", words::duration(wait))
+                format!("; resets in {}; then run {}", words::duration(wait), hold.remedy())
             }
             Some(wait) if wait > Duration::ZERO => format!("; goes on in {}", words::duration(wait)),
-            Some(_) if hold.asks => "; goes on when a person says so".into(),
+            Some(_) if hold.asks => format!("; it may have reset; run {} to go on", hold.remedy()),
             Some(_) => "; goes on when its turn comes".into(),
-            None => "; goes on when a person says so".into(),
+            None => format!("; run {} to go on", hold.remedy()),
         };
         let running = if self.live_run().is_some() { "; its run is kept" } else { "" };
         format!("blocked: {hold}{goes_on}{running}")

@@ -64,6 +64,20 @@ pub struct Hold {
     pub asks: bool,
     /// What is used up, in words: the account and its limit, or the amount.
     pub of: String,
+    /// The account, if it is the account that is held.
+    #[serde(default)]
+    pub account: Option<String>,
+}
+
+impl Hold {
+    /// Returns the command with which a person lets it go on.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match &self.account {
+            Some(account) => format!("`pinfold accounts --resume {account}`"),
+            None => "`pinfold answer S allow`".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Hold {

@@ -2,7 +2,7 @@
 
 use crate::ids::MessageId;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The most messages that may wait: a longer queue means that nothing is reading it.
 pub const MOST_QUEUED: usize = 10_000;
@@ -25,6 +25,9 @@ pub struct Inbox {
     /// The message at the front of the queue, if an agent may have read it before.
     #[serde(default)]
     repeated: Option<MessageId>,
+    /// Waiting messages that failed after an agent may have read them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    again: BTreeSet<MessageId>,
 }
 
 /// A message that waits for its turn.
@@ -100,6 +103,9 @@ pub enum MessageChange {
     Retried {
         /// The id of the message.
         message: MessageId,
+        /// Whether an agent may have read it.
+        #[serde(default)]
+        read: Read,
     },
 }
 
@@ -167,6 +173,7 @@ impl Inbox {
             failed: self.failed,
             deliveries: self.deliveries,
             repeated: self.repeated,
+            again: self.again.clone(),
         }
     }
 
@@ -185,7 +192,7 @@ impl Inbox {
     /// Whether an agent may have read a waiting message.
     #[must_use]
     pub fn is_repeated(&self, message: MessageId) -> bool {
-        self.repeated == Some(message)
+        self.repeated == Some(message) || self.again.contains(&message)
     }
 
     /// Returns the waiting messages in the order of their turns.
@@ -210,7 +217,7 @@ impl Inbox {
             MessageChange::Requeued { message, cost, read } => self.requeue(*message, *cost, *read),
             MessageChange::Done { message } => self.settle(*message, Settled::Done),
             MessageChange::Failed { message, .. } => self.settle(*message, Settled::Failed),
-            MessageChange::Retried { message } => self.retry(*message),
+            MessageChange::Retried { message, read } => self.retry(*message, *read),
         }
     }
 
@@ -224,7 +231,8 @@ impl Inbox {
         let Some(next) = self.queue.front().filter(|next| next.message == message) else { return };
         self.deliveries += 1;
         let (tries, delivery) = (next.tries, self.deliveries);
-        let repeated = self.repeated.take() == Some(message);
+        let again = self.again.remove(&message);
+        let repeated = self.repeated.take() == Some(message) || again;
         self.in_flight = Some(InFlight { message, tries, taken: false, delivery, repeated });
         self.queue.pop_front();
     }
@@ -247,13 +255,17 @@ impl Inbox {
         self.in_flight.take_if(|turn| turn.message == message);
         self.queue.retain(|queued| queued.message != message);
         self.repeated.take_if(|repeated| *repeated == message);
+        self.again.remove(&message);
         match how {
             Settled::Done => self.done += 1,
             Settled::Failed => self.failed += 1,
         }
     }
 
-    fn retry(&mut self, message: MessageId) {
+    fn retry(&mut self, message: MessageId, read: Read) {
+        if read == Read::Maybe {
+            self.again.insert(message);
+        }
         self.failed = self.failed.saturating_sub(1);
         self.queue.push_back(Queued { message, tries: 0 });
     }

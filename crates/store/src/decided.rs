@@ -42,6 +42,8 @@ pub struct Facts {
     pub places: BTreeMap<MessageId, TurnPlace>,
     /// The last lines of the run that ended.
     pub output: Vec<String>,
+    /// The processes beside the agent that a park ended: pid and command line.
+    pub parked: Vec<(u32, String)>,
     /// The caller who asked for it, as shown in events; `None` for something that happened by itself.
     pub by: Option<Value>,
     /// The session that sent the messages it queues; `None` for a person.
@@ -200,6 +202,10 @@ impl Rows<'_> {
         let mut data = event_data(record);
         if let Record::RunExited(_) = record {
             data["output"] = Value::from(self.facts.output.clone());
+        }
+        if let Record::Parked = record {
+            let process = |(pid, command): &(u32, String)| json!({ "pid": pid, "command": command });
+            data["ended"] = self.facts.parked.iter().map(process).collect();
         }
         if let Record::LockBusy { .. } = record {
             data["holder"] = self.holder.map_or(Value::Null, holder_json);

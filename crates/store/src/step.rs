@@ -348,6 +348,6 @@ pub(crate) fn message_of(change: &MessageChange) -> MessageId {
         | MessageChange::Requeued { message, .. }
         | MessageChange::Done { message }
         | MessageChange::Failed { message, .. }
-        | MessageChange::Retried { message } => *message,
+        | MessageChange::Retried { message, .. } => *message,
     }
 }

@@ -133,6 +133,9 @@ fn chunk(turn: &mut Signs, update: &Update) -> Option<AgentWord> {
     }
     let message = note::short(update.message_id.as_deref().unwrap_or_default(), LONGEST_ID);
     let same = turn.speaking.as_ref() == Some(&message);
+    if !same && !message.is_empty() && turn.speaking.is_some() {
+        turn.again = turn.again.saturating_add(1);
+    }
     turn.speaking = Some(message);
     Some(if same { AgentWord::More(text.to_owned()) } else { AgentWord::Anew(text.to_owned()) })
 }

@@ -57,6 +57,10 @@ impl Translate for Acp {
         words
     }
 
+    fn begun_again(&self) -> u32 {
+        self.turn.again
+    }
+
     fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         says::say(self, number, intent, see)
     }

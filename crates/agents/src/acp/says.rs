@@ -5,6 +5,7 @@ use super::opens::VERSION;
 use super::state::{Acp, INITIALIZE, LOAD, NEW, RESUME};
 use crate::exec::prompt_text;
 use crate::intent::{CannotSay, Intent, Prompt, RequestReply};
+use crate::preset::ChatCommands;
 use crate::rpc::{Framing, Id};
 use crate::translate::{RunView, Spoken};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &RunView<'_>) 
         Intent::Handshake { step } => handshake(state, number, *step, see),
         Intent::Prompt(prompt) => {
             let meta = json!({ "traceparent": traceparent(prompt) });
-            let params = json!({ "sessionId": session(state)?, "prompt": content(prompt), "_meta": meta });
+            let params = json!({ "sessionId": session(state)?, "prompt": content(prompt, &see.setup.chat), "_meta": meta });
             Ok(LINES.request(number, "session/prompt", &params))
         }
         Intent::Answer(reply) => answer(state, reply, see),
@@ -27,9 +28,9 @@ pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &RunView<'_>) 
 }
 
 /// Returns a message's text, and its files as the protocol names them.
-fn content(prompt: &Prompt) -> Value {
+fn content(prompt: &Prompt, chat: &ChatCommands) -> Value {
     let words = Prompt { files: Vec::new(), ..prompt.clone() };
-    let mut parts = vec![json!({ "type": "text", "text": prompt_text(&words) })];
+    let mut parts = vec![json!({ "type": "text", "text": prompt_text(&words, chat) })];
     parts.extend(prompt.files.iter().map(|file| {
         let name = file.rsplit('/').next().unwrap_or(file);
         json!({ "type": "resource_link", "uri": format!("file://{}", escaped(file)), "name": name })

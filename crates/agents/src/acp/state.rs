@@ -67,6 +67,9 @@ pub(crate) struct Signs {
     pub(crate) speaking: Option<String>,
     /// The last message without an id, which is where agents put their errors.
     pub(crate) aside: String,
+    /// How often a message followed another one with nothing between them: the agent asked its model again.
+    #[serde(skip_serializing_if = "crate::json::is_zero")]
+    pub(crate) again: u32,
 }
 
 /// What the agent says of its model and context.

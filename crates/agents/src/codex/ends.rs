@@ -14,6 +14,9 @@ const LONGEST_ERROR: usize = 4 << 10;
 pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<AgentWord> {
     let (Some(id), Some(how)) = (turn.id.as_deref(), how(turn)) else { return Vec::new() };
     let mut words: Vec<AgentWord> = what_it_means(state, &how).into_iter().collect();
+    state.commands.turn_ended(how == How::Cancelled);
+    // Before the end of the turn, after which it would count as idle.
+    words.extend(state.commands.outlive().then_some(AgentWord::Work(true)));
     let numbers = state.numbers_of(id);
     let own = state.own.take_if(|own| own.turn == id);
     let mut usage = None;
@@ -29,7 +32,7 @@ pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<AgentWord> {
         Some(own) => {
             words.extend((!own.told).then_some(AgentWord::Began(NamedTurn::Own)));
             words.push(AgentWord::Ended(ReportedEnd { turn: NamedTurn::Own, how, text: None, usage }));
-            words.push(AgentWord::Work(false));
+            words.push(AgentWord::Work(state.works()));
         }
         None if !known => words.push(AgentWord::Note(LogNote::LateEnd { named: note::short(id, 100) })),
         None => {}

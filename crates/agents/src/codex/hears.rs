@@ -3,7 +3,7 @@
 use super::asks::{self, AskKind};
 use super::ends;
 use super::state::{BEGIN, CallPurpose, Codex, LAST_TURN, OPEN, Own};
-use super::wire::{Opened, Told, TurnError};
+use super::wire::{Item, Opened, Told, TurnError};
 use crate::note::{self, LogNote};
 use crate::observation::SessionRefused;
 use crate::rpc::{self, Id, RpcError, RpcLine};
@@ -61,7 +61,12 @@ fn asked(state: &mut Codex, id: Id, method: &str, line: &[u8], see: &RunView<'_>
 /// Handles a notification.
 fn told(state: &mut Codex, method: &str, line: &[u8], see: &RunView<'_>) -> Vec<AgentWord> {
     match method {
-        "turn/started" | "turn/completed" | "item/completed" | "thread/tokenUsage/updated" | "error" => {
+        "turn/started"
+        | "turn/completed"
+        | "item/started"
+        | "item/completed"
+        | "thread/tokenUsage/updated"
+        | "error" => {
             let told: Told = rpc::params(line);
             // Subagents have threads of their own.
             let ours = told.thread_id.is_some() && told.thread_id.as_deref() == see.ledger.session();
@@ -83,6 +88,14 @@ fn of_thread(state: &mut Codex, method: &str, told: Told, see: &RunView<'_>) -> 
     match method {
         "turn/started" => started(state, told.turn.and_then(|turn| turn.id), see),
         "turn/completed" => ends::completed(state, &told.turn.unwrap_or_default()),
+        "item/started" => {
+            let command = told.item.filter(is_command);
+            if let Some(Item { id: Some(id), process, .. }) = command {
+                state.commands.began(&id, process.is_some());
+            }
+            Vec::new()
+        }
+        "item/completed" if told.item.as_ref().is_some_and(is_command) => command_ended(state, told.item),
         "item/completed" => said(state, told, see).into_iter().collect(),
         "error" => retries(told).into_iter().collect(),
         _ => {
@@ -107,6 +120,17 @@ fn started(state: &mut Codex, turn: Option<String>, see: &RunView<'_>) -> Vec<Ag
 
 fn own_began() -> Vec<AgentWord> {
     vec![AgentWord::Began(NamedTurn::Own), AgentWord::Work(true)]
+}
+
+fn is_command(item: &Item) -> bool {
+    item.kind.as_deref() == Some("commandExecution")
+}
+
+/// Handles the end of a command, which may have outlived its turn.
+fn command_ended(state: &mut Codex, item: Option<Item>) -> Vec<AgentWord> {
+    let worked = state.works();
+    item.and_then(|item| item.id).into_iter().for_each(|id| state.commands.ended(&id));
+    if worked { vec![AgentWord::Work(state.works())] } else { Vec::new() }
 }
 
 /// Handles a message of the model; the last one of a turn is its answer.

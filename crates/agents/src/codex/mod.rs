@@ -31,6 +31,7 @@
 //! unexpected type counts as missing.
 
 mod asks;
+mod commands;
 mod ends;
 mod hears;
 mod limits;

@@ -81,7 +81,7 @@ fn message(state: &Codex, number: u64, prompt: &Prompt, see: &RunView<'_>) -> Re
     if state.own.is_some() {
         return Err(CannotSay::TurnUnderWay);
     }
-    let input = json!([{ "type": "text", "text": prompt_text(prompt) }]);
+    let input = json!([{ "type": "text", "text": prompt_text(prompt, &see.setup.chat) }]);
     let thread = see.ledger.session().unwrap_or_default();
     Ok(BARE.request(number, "turn/start", &json!({ "threadId": thread, "input": input })))
 }

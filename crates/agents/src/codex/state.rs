@@ -2,6 +2,7 @@
 //! it.
 
 use super::asks::KeptRequest;
+use super::commands::Commands;
 use super::limits::KnownLimits;
 use super::spends::ThreadSpending;
 use crate::label::Label;
@@ -30,6 +31,9 @@ pub(crate) struct Codex {
     known: Vec<Known>,
     /// Another client's turn.
     pub(crate) own: Option<Own>,
+    /// The commands whose end was not reported yet.
+    #[serde(skip_serializing_if = "Commands::is_empty")]
+    pub(crate) commands: Commands,
     /// Why no thread is open.
     pub(crate) no_thread: Option<String>,
     pub(crate) limits: KnownLimits,
@@ -94,6 +98,11 @@ impl Codex {
     /// Returns the turn of a delivery.
     pub(crate) fn turn_of(&self, number: u64) -> Option<&str> {
         self.known.iter().rev().find(|known| known.number == number).map(|known| known.turn.as_str())
+    }
+
+    /// Returns whether it works on something that is not a turn of ours.
+    pub(crate) fn works(&self) -> bool {
+        self.own_turn().is_some() || self.commands.outlive()
     }
 
     /// Returns the turn that is certainly another client's.

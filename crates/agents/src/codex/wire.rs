@@ -79,6 +79,11 @@ pub(crate) struct Told {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Item {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) id: Option<String>,
+    /// The process of a command that runs; a command that waits for permission has none.
+    #[serde(rename = "processId", deserialize_with = "lenient")]
+    pub(crate) process: Option<String>,
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub(crate) kind: Option<String>,
     #[serde(deserialize_with = "lenient")]

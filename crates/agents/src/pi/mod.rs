@@ -54,14 +54,14 @@ impl Translate for Pi {
         words
     }
 
-    fn say(&self, number: u64, intent: &Intent, _see: &RunView<'_>) -> Result<Spoken, CannotSay> {
+    fn say(&self, number: u64, intent: &Intent, see: &RunView<'_>) -> Result<Spoken, CannotSay> {
         let command = |kind: &str| json!({ "id": number.to_string(), "type": kind });
         let line = match intent {
             Intent::Handshake { step: GREET | CHECK } => command("get_state"),
             Intent::Handshake { step } => refusal(self, *step).ok_or(CannotSay::NotWanted)?,
             Intent::Prompt(prompt) => {
                 let mut line = command("prompt");
-                line["message"] = Value::from(prompt_text(prompt));
+                line["message"] = Value::from(prompt_text(prompt, &see.setup.chat));
                 line
             }
             Intent::Interrupt => command("abort"),

@@ -1,6 +1,7 @@
 //! Presets: what an agent's name stands for. Data only: pinfold ships `presets/NAME.toml`, and the user's
 //! table `[agents.NAME]` changes them key by key.
 
+mod chat;
 mod fill;
 mod id_file;
 mod reads;
@@ -11,6 +12,7 @@ mod vendor_daemon;
 mod vendor_id;
 mod vendor_store;
 
+pub use chat::ChatCommands;
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, VendorTranscript};
 pub use id_file::{Does, IdFile, IdFileKeys, LONGEST_ID_FILE};
 pub use reads::{EndsTurn, Joined, ReadRule, UsageAt};
@@ -81,6 +83,12 @@ pub struct PresetChanges {
     pub set: Option<BTreeMap<String, String>>,
     /// See [`Preset::strip`].
     pub strip: Option<Vec<String>>,
+    /// See [`ChatCommands::marks`].
+    pub chat_marks: Option<Vec<String>>,
+    /// See [`ChatCommands::commands`].
+    pub chat_commands: Option<Vec<String>>,
+    /// See [`Preset::unfollowed`].
+    pub unfollowed: Option<Vec<String>>,
     /// See [`Preset::install`].
     pub install: Option<String>,
     /// See [`Preset::proven`].
@@ -156,6 +164,10 @@ pub struct Preset {
     /// Names of variables that no run is given, because they would tell the agent that it runs inside another
     /// agent.
     pub strip: Vec<String>,
+    /// Which messages the agent would take for commands of its terminal.
+    pub chat: ChatCommands,
+    /// Commands of its terminal that lead to another conversation, which pinfold does not notice.
+    pub unfollowed: Vec<String>,
     /// How to install the agent if its program is not found.
     pub install: Option<String>,
     /// The versions that pinfold's own tests run with.
@@ -292,6 +304,9 @@ impl PresetChanges {
             vendor_daemon: above.vendor_daemon.clone().or(self.vendor_daemon),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
+            chat_marks: above.chat_marks.clone().or(self.chat_marks),
+            chat_commands: above.chat_commands.clone().or(self.chat_commands),
+            unfollowed: above.unfollowed.clone().or(self.unfollowed),
             install: above.install.clone().or(self.install),
             proven: above.proven.clone().or(self.proven),
         }
@@ -337,6 +352,11 @@ impl PresetChanges {
             vendor_daemon: self.vendor_daemon,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
+            chat: ChatCommands {
+                marks: self.chat_marks.unwrap_or_default(),
+                commands: self.chat_commands.unwrap_or_default(),
+            },
+            unfollowed: self.unfollowed.unwrap_or_default(),
             install: self.install,
             proven: self.proven.unwrap_or_default(),
         }

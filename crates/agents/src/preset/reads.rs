@@ -37,6 +37,8 @@ pub enum Joined {
     Last,
     /// The texts are pieces of one answer.
     Pieces,
+    /// They are pieces of one answer, which begins again after a pause if its stream broke off.
+    Retried,
 }
 
 /// How a line ends the turn.

@@ -120,6 +120,10 @@ mod tests {
         }
         assert_eq!(claude.id_files(), Some(("sessions", "", ".json")));
         assert_eq!(preset("codex").id_files(), None);
+        let gemini = preset("gemini").store.unwrap();
+        assert_eq!(gemini.folder(home).as_deref(), Some("/home/u/.gemini"));
+        let set = |name: &str| if name == "GEMINI_CLI_HOME" { Some("/c") } else { home(name) };
+        assert_eq!(gemini.folder(set).as_deref(), Some("/c/.gemini"), "the variable names a home");
         let gemini = preset("gemini").transcript_of("0123456789-a");
         assert_eq!(gemini.as_deref(), Some("tmp/*/chats/session-*-01234567.jsonl"));
     }

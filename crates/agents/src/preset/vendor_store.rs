@@ -11,6 +11,9 @@ pub struct VendorStore {
     pub variable: String,
     /// The folder if that is not set, relative to the user's home.
     pub default: String,
+    /// The folder below the one that the variable names, if the variable names a home.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub below: String,
 }
 
 impl VendorStore {
@@ -19,7 +22,11 @@ impl VendorStore {
     pub fn folder<'v>(&self, variable: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = || Some(format!("{}/{}", set("HOME")?, self.default));
-        set(&self.variable).map(str::to_owned).or_else(home)
+        let named = |folder: &str| match self.below.as_str() {
+            "" => folder.to_owned(),
+            below => format!("{folder}/{below}"),
+        };
+        set(&self.variable).map(named).or_else(home)
     }
 }
 

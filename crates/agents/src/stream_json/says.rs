@@ -5,6 +5,7 @@ use super::state::{INITIALIZE, StreamJson, request_id};
 use super::uuid;
 use crate::exec::prompt_text;
 use crate::intent::{CannotSay, Intent, Prompt, RequestReply};
+use crate::preset::ChatCommands;
 use crate::translate::{RunView, Spoken};
 use crate::turn::Delivery;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ pub(crate) fn say(
     let line = match intent {
         Intent::Handshake { step: INITIALIZE } => control(number, "initialize"),
         Intent::Handshake { step } => refusal(state.refusal(*step).ok_or(CannotSay::NotWanted)?),
-        Intent::Prompt(prompt) => message(prompt),
+        Intent::Prompt(prompt) => message(prompt, &see.setup.chat),
         Intent::Answer(reply) => answer(state, reply, see).ok_or(CannotSay::NoSuchRequest)?,
         Intent::Interrupt => control(number, "interrupt"),
         Intent::Close => return Ok(Spoken::end()),
@@ -31,9 +32,9 @@ fn control(number: u64, subtype: &str) -> Value {
     json!({ "type": "control_request", "request_id": request_id(number), "request": { "subtype": subtype } })
 }
 
-fn message(prompt: &Prompt) -> Value {
+fn message(prompt: &Prompt, chat: &ChatCommands) -> Value {
     let id = uuid::of(Delivery { message: prompt.message, delivery: prompt.delivery });
-    json!({ "type": "user", "message": { "role": "user", "content": prompt_text(prompt) }, "uuid": id })
+    json!({ "type": "user", "message": { "role": "user", "content": prompt_text(prompt, chat) }, "uuid": id })
 }
 
 fn answer(state: &StreamJson, reply: &RequestReply, see: &RunView<'_>) -> Option<Value> {

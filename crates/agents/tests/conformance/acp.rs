@@ -521,3 +521,17 @@ fn why_an_agent_was_told_to_leave_is_known_when_it_ends_with_0() {
     assert_eq!(folded(&acp(), &version).0.gave_up(), Some(GaveUp::Refused));
     assert_eq!(folded(&acp(), &prompted()).0.gave_up(), None);
 }
+
+#[test]
+fn an_answer_that_begins_again_is_counted_and_one_after_a_tool_is_not() {
+    let tool = update(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t-1", "title": "ls" }));
+    let begun_again = |story: &Story| folded(&acp(), story).0.begun_again();
+    let once = prompted().line(chunk("reply", Some("m-1"))).line(chunk(" to", Some("m-1")));
+    assert_eq!(begun_again(&once), 0);
+    let worked = once.clone().line(tool).line(chunk("reply", Some("m-2")));
+    assert_eq!(begun_again(&worked), 0);
+    let again = once.line(chunk("reply", Some("m-2"))).line(chunk("reply", Some("m-3")));
+    assert_eq!(begun_again(&again), 2);
+    let next = again.line(answer(3, &json!({ "stopReason": "end_turn" }))).prompt(2, 1);
+    assert_eq!(begun_again(&next), 0, "it is of the turn");
+}

@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt};
 use crate::recordings::{Recording, recorded};
-use pinfold_agents::preset::{Filling, PromptBy};
+use pinfold_agents::preset::{ChatCommands, Filling, PromptBy, shipped};
 use pinfold_agents::{
     Delivery, EndedBy, Intent, MessageSender, Preset, PresetChanges, Prompt, Protocol, Setup, prompt_text,
 };
@@ -24,10 +24,13 @@ fn preset(name: &str) -> Preset {
 /// A recording as a run for one message.
 fn story(recording: &Recording) -> Story {
     let begun = Story::new().prompt(5, 1).written();
-    let story = recording.lines.iter().fold(begun, |story, line| match line.direction.as_str() {
-        "out" => story.line(&line.text),
-        "err" => story.err(format!("{}\n", line.text)),
-        _ => story,
+    let story = recording.lines.iter().fold(begun, |story, line| {
+        let story = story.at(recording.began() + line.millis());
+        match line.direction.as_str() {
+            "out" => story.line(&line.text),
+            "err" => story.err(format!("{}\n", line.text)),
+            _ => story,
+        }
     });
     match recording.exit {
         Some(exit) => story.ends(exit),
@@ -105,6 +108,8 @@ fn recordings_of_gemini_and_opencode_mean_what_they_meant() {
     // It exits with 0 if it is ended in the middle of its turn.
     assert_eq!(read("gemini-p", "sigterm-group-stream").len(), 1);
     assert_eq!(read("gemini-p", "session-id-in-use"), ["refused Busy"]);
+    let retried = read("gemini-p", "cut-retried");
+    assert_eq!(retried[1], "done 1 \"MOCK-REPLY 2: TURN-one\" for 22+14", "the first try is not in it");
     let opencode = read("opencode-run", "turn");
     assert_eq!(opencode[0], "session ses_e1d3914f4ffe9zCwsyGuz30MuB");
     assert_eq!(opencode[1], "done 1 \"MOCK-REPLY 2: TURN-one\" for 1000+50");
@@ -239,10 +244,51 @@ fn a_repetition_says_so_and_so_does_a_message_of_another_session() {
         files: vec!["/a/b".into()],
         from: Some(MessageSender { session: "boss".into(), own: false }),
     };
-    let text = prompt_text(&prompt);
+    let chat = ChatCommands::default();
+    let text = prompt_text(&prompt, &chat);
     assert_eq!(text.lines().collect::<Vec<_>>()[1..], ["[from session boss] go on", "@/a/b"]);
     assert!(text.starts_with("[this message is delivered again"));
     let own = Some(MessageSender { session: "api".into(), own: true });
-    let text = prompt_text(&Prompt { text: "--yolo".into(), repetition: false, from: own, ..prompt });
+    let text = prompt_text(&Prompt { text: "--yolo".into(), repetition: false, from: own, ..prompt }, &chat);
     assert_eq!(text, "[from session api] --yolo\n@/a/b", "a run is not the user, not even to itself");
+}
+
+/// What an agent of a shipped preset is given.
+fn given(agent: &str, text: &str, from: Option<MessageSender>) -> String {
+    let chat = shipped(agent).unwrap().preset().chat;
+    let (message, text, files) = (MessageId(5), text.to_owned(), Vec::new());
+    prompt_text(&Prompt { message, delivery: 1, attempt: 1, text, repetition: false, files, from }, &chat)
+}
+
+#[test]
+fn what_a_person_types_is_a_text_for_every_agent_except_the_commands_that_work() {
+    let rows = [
+        ("claude", "/", "/clear, /compact"),
+        ("codex", "", ""),
+        ("gemini", "/?", ""),
+        ("opencode", "/", "/compact"),
+        ("pi", "/", ""),
+        ("acp", "/", "/clear, /compact"),
+        ("aider", "/!", ""),
+        ("command", "", ""),
+    ];
+    for (agent, marks, commands) in rows {
+        for mark in ["/", "?", "!", "@", "#", "-"] {
+            let text = format!("{mark}tmp is full");
+            let word = if marks.contains(mark) { "[message] " } else { "" };
+            assert_eq!(given(agent, &text, None), format!("{word}{text}"), "{agent}");
+        }
+        for command in ["/clear", "/compact"] {
+            let bare = marks.is_empty() || commands.contains(command);
+            assert_eq!(given(agent, command, None) == command, bare, "{agent} {command}");
+            let more = given(agent, &format!("{command} the cache"), None);
+            assert_eq!(more.starts_with('/'), marks.is_empty(), "{agent} {command}");
+        }
+    }
+}
+
+#[test]
+fn a_command_of_a_run_is_a_text() {
+    let run = Some(MessageSender { session: "boss".into(), own: false });
+    assert_eq!(given("claude", "/clear", run), "[from session boss] /clear");
 }

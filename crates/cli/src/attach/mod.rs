@@ -57,12 +57,12 @@ pub(crate) fn attach(attach: &AttachOptions<'_>, daemon: &Daemon) -> Result<(), 
             AttachmentNews::Line(AttachLine::Waiting { message, left_ms }) => {
                 countdown.show(&message, left_ms);
             }
-            AttachmentNews::Line(AttachLine::Ready { socket, socket_bytes, run }) => {
+            AttachmentNews::Line(AttachLine::Ready { socket, socket_bytes, run, note }) => {
                 countdown.clear();
                 let socket = socket_bytes.map_or_else(|| socket.into(), OsString::from_vec);
                 let allow = allowed(&home, global);
-                let place =
-                    terminal::AttachTarget { name: attach.session, socket: socket.as_ref(), run, allow };
+                let (name, note) = (attach.session, note.as_deref());
+                let place = terminal::AttachTarget { name, socket: socket.as_ref(), run, note, allow };
                 return terminal::show(&place, attach.seat, &mut counted, &signals, global);
             }
             AttachmentNews::Line(AttachLine::Follow {}) => {

@@ -35,6 +35,8 @@ pub(super) struct AttachTarget<'a> {
     pub(super) name: &'a str,
     pub(super) socket: &'a Path,
     pub(super) run: u64,
+    /// What pinfold does not notice of what is typed there.
+    pub(super) note: Option<&'a str>,
     /// What its program may do to our terminal.
     pub(super) allow: Allow,
 }
@@ -84,6 +86,9 @@ pub(super) fn show(
     if !global.quiet && !global.json {
         let types = if shown.watches { "looking on at" } else { "joining" };
         talk(&format!("{types} `{}`; Ctrl-] detaches", place.name));
+        if let Some(note) = place.note.filter(|_| !shown.watches) {
+            talk(&note);
+        }
     }
     let borrowed = Borrowed::raw(size.rows()).map_err(|errno| lost(&errno))?;
     let join = Join { run: RunNumber(place.run), size, seat };

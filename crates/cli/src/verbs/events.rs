@@ -209,11 +209,21 @@ fn what(event: &Event) -> String {
     match (&event.kind, event.facts.get("pid").and_then(Value::as_u64)) {
         (EventKind::RunStarted, Some(pid)) => format!("started (pid {pid})"),
         (EventKind::RunExited, _) => ended(event, why),
+        (EventKind::Parked, _) => parked(event, why),
         (EventKind::SessionCreated, _) if why == "noted" => "it runs when it is needed".to_owned(),
         (EventKind::ConsumerJoined, _) if why == "noted" => "a client is connected".to_owned(),
         (EventKind::ConsumerLeft, _) if why == "noted" => "a client has gone".to_owned(),
         (_, _) => why.to_owned(),
     }
+}
+
+/// Which processes a park ended besides the agent.
+fn parked(event: &Event, why: &str) -> String {
+    let ended = event.facts.get("ended").and_then(Value::as_array).into_iter().flatten();
+    let named =
+        |process: &Value| Some(format!("`{}` (pid {})", process["command"].as_str()?, process["pid"]));
+    let all: Vec<String> = ended.filter_map(named).collect();
+    if all.is_empty() { why.to_owned() } else { format!("{why}; ended {}", all.join(", ")) }
 }
 
 /// How a run ended, if its reason does not say so.

@@ -390,3 +390,19 @@ fn the_examples_do_what_their_first_lines_say() {
     let lines = std::fs::read_to_string(&counter).unwrap().lines().count();
     assert!(lines < 20, "{lines}");
 }
+
+#[test]
+fn a_park_names_the_processes_that_it_ended() {
+    let world = World::new();
+    let leaves = "sleep 4711 & while read -r line; do :; done";
+    let words = ["new", "api", "--mode", "on-demand", "--idle", "300ms", "--", "sh", "-c", leaves];
+    world.ok(&words);
+    world.ok(&["send", "api", "one"]);
+    let parked = world.until("a park", || world.events_of("api", "parked").first().cloned());
+    let ended = parked["ended"].as_array().unwrap();
+    assert_eq!(ended.len(), 1, "its agent is not among them: {parked}");
+    assert_eq!(ended[0]["command"], "sleep 4711", "{parked}");
+    let line = format!("ended `sleep 4711` (pid {})", ended[0]["pid"]);
+    let events = world.ok(&["events", "--session", "api"]).stdout;
+    assert!(events.contains(&line), "{events}");
+}

@@ -41,7 +41,7 @@ impl Session {
         let spec = self.latest_spec();
         let spent = usage.sum.cost.unwrap_or_default().less(usage.allowed.cost);
         let took = usage.time.saturating_sub(usage.allowed.time);
-        let hold = |kind, of| Hold { kind, since: usage.at, until: None, asks: true, of };
+        let hold = |kind, of| Hold { kind, since: usage.at, until: None, asks: true, of, account: None };
         if let Some(budget) = spec.budget.filter(|budget| spent >= *budget) {
             return Some(hold(HoldKind::Budget, format!("{} USD", budget.usd())));
         }

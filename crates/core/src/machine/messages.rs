@@ -20,7 +20,7 @@ impl Draft<'_> {
             MessageEvent::TurnEnded { run, message, how } => self.turn_ended(*run, *message, *how),
             MessageEvent::Cancelled { message } => self.message_cancelled(*message),
             MessageEvent::Undeliverable { message } => self.message_undeliverable(*message),
-            MessageEvent::Retried { message } => self.message_retried(*message),
+            MessageEvent::Retried { message, read } => self.message_retried(*message, *read),
         }
     }
 
@@ -184,7 +184,7 @@ impl Draft<'_> {
         Why::Message(self.fail_message(message, MessageFailure::TurnFailed))
     }
 
-    fn message_retried(&mut self, message: MessageId) -> Why {
+    fn message_retried(&mut self, message: MessageId, read: Read) -> Why {
         let current = self.session.inbox.in_flight().is_some_and(|turn| turn.message == message);
         if current || self.session.inbox.waits(message) {
             self.answer(Answer::Already);
@@ -193,7 +193,7 @@ impl Draft<'_> {
         if self.session.life.is_retired() {
             return self.refuse(Refusal::Archived);
         }
-        self.step(MessageChange::Retried { message });
+        self.step(MessageChange::Retried { message, read });
         let (wakes, _) = self.message_arrives();
         self.answer(Answer::Queued { message, wakes });
         Why::Message(MessageStep::Retried)

@@ -413,7 +413,10 @@ fn a_cancelled_message_is_not_delivered_and_a_retried_one_is() {
     driver.send(Event::Message(MessageEvent::Cancelled { message: second }));
     assert_eq!(driver.answer, Some(Answer::Refused(Refusal::NoSuchMessage)));
     driver.answers();
-    driver.send(Event::Message(MessageEvent::Retried { message: second }));
+    driver.send(Event::Message(MessageEvent::Retried {
+        message: second,
+        read: pinfold_core::inbox::Read::Maybe,
+    }));
     assert_eq!(driver.answers(), second);
     assert_eq!(driver.session.inbox().settled(), (2, 0));
 }
@@ -502,8 +505,31 @@ fn a_retried_message_is_delivered_again_in_the_same_run() {
     let run = driver.run();
     let first = driver.session.inbox().in_flight().expect("a turn").delivery;
     driver.send(Event::Message(MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed }));
-    driver.send(Event::Message(MessageEvent::Retried { message }));
+    driver.send(Event::Message(MessageEvent::Retried { message, read: pinfold_core::inbox::Read::Maybe }));
     let again = driver.session.inbox().in_flight().expect("its turn again");
     assert_eq!((again.message, again.tries, driver.run()), (message, 0, run));
     assert!(again.delivery > first, "a shim must not take it for the delivery that it knows");
+}
+
+#[test]
+fn a_retried_message_is_a_repetition_unless_no_agent_has_read_it() {
+    use pinfold_core::inbox::Read;
+    for (read, repeated) in [(Read::Maybe, true), (Read::Never, false)] {
+        let mut driver = on_demand();
+        let message = driver.message();
+        driver.takes();
+        let run = driver.run();
+        driver.send(Event::Message(MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed }));
+        let other = driver.message();
+        driver.send(Event::Message(MessageEvent::Retried { message, read }));
+        assert_eq!(driver.session.inbox().is_repeated(message), repeated, "it waits");
+        let stored: pinfold_core::inbox::Inbox =
+            serde_json::from_value(serde_json::to_value(driver.session.inbox()).unwrap()).unwrap();
+        assert_eq!(stored.is_repeated(message), repeated, "a daemon that loads it knows");
+        driver.takes();
+        driver.send(Event::Message(MessageEvent::TurnEnded { run, message: other, how: TurnEnd::Failed }));
+        let again = driver.session.inbox().in_flight().expect("its turn again");
+        assert_eq!((again.message, again.repeated), (message, repeated));
+        assert!(!driver.session.inbox().is_repeated(message), "it is known of the turn now");
+    }
 }

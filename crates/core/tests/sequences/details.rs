@@ -329,7 +329,10 @@ fn a_retry_of_what_is_under_way_or_waits_changes_nothing() {
     let first = driver.message();
     let second = driver.message();
     for message in [first, second] {
-        driver.send(Event::Message(pinfold_core::MessageEvent::Retried { message }));
+        driver.send(Event::Message(pinfold_core::MessageEvent::Retried {
+            message,
+            read: pinfold_core::inbox::Read::Maybe,
+        }));
         assert_eq!(driver.answer, Some(pinfold_core::Answer::Already));
     }
     assert_eq!(driver.session.inbox().queued(), 1);

@@ -96,7 +96,8 @@ fn by_folder(env: &Variables, preset: Option<&Preset>, key: HashKey) -> Option<S
     let folder = env.get(&store.variable).filter(|folder| !folder.is_empty())?;
     let folder = folder.trim_end_matches('/');
     let usual = env.get("HOME").map(|home| format!("{}/{}", home.trim_end_matches('/'), store.default));
-    if usual.as_deref() == Some(folder) {
+    let below = format!("{folder}/{}", store.below);
+    if usual.as_deref() == Some(below.trim_end_matches('/')) {
         return None;
     }
     let name = folder.rsplit('/').next().unwrap_or(folder);

@@ -390,7 +390,8 @@ impl Engine {
         let full = starts > 0 && needs_start && starting >= u64::from(starts)
             || at_work > 0 && at_work_now >= u64::from(at_work);
         let of = format!("account `{name}`");
-        full.then_some(Hold { kind: HoldKind::Crowded, since: Wall(0), until: None, asks: false, of })
+        let (kind, since, account) = (HoldKind::Crowded, Wall(0), None);
+        full.then_some(Hold { kind, since, until: None, asks: false, of, account })
     }
 
     /// Tells a session what keeps it from its next turn, if that has changed.

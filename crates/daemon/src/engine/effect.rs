@@ -42,7 +42,11 @@ impl Engine {
         let tracked = self.sessions.get_mut(&id)?;
         #[cfg(test)]
         let before = self.witness.is_some().then(|| tracked.session.clone());
+        let agent = tracked.pid();
         let decision = tracked.session.handle(event, now);
+        if let (Some(agent), Some(shim), true) = (agent, &tracked.shim, tracked.is_being_parked()) {
+            tracked.beside = self.ports.shims.beside(shim.pid, agent);
+        }
         tracked.follow_definition();
         debug!(event = event.word(), why = decision.why.rule(), "decided");
         #[cfg(test)]

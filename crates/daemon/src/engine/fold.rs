@@ -526,7 +526,8 @@ fn setup(tracked: &Tracked, config: &Config) -> Setup {
         thread: definition.thread.clone(),
         dir: definition.dir.display().to_string(),
         vendor_session: vendor_session.map(str::to_owned),
-        vendor_id: preset.map(|preset| preset.vendor_id).unwrap_or_default(),
+        vendor_id: preset.as_ref().map(|preset| preset.vendor_id).unwrap_or_default(),
+        chat: preset.map(|preset| preset.chat).unwrap_or_default(),
         prompted: tracked.session.inbox().next_waiting().filter(|_| per_message),
     }
 }

@@ -10,6 +10,7 @@ use crate::engine::speech;
 use crate::engine::taping::MessageDelivery;
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
+use pinfold_core::inbox::Read;
 use pinfold_core::{Event, MessageId, RunNumber, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
@@ -66,12 +67,13 @@ impl Engine {
             Post::Send(sending) => return self.send(id, sending, by.as_deref(), reply),
             Post::Cancel { message } => MessageEvent::Cancelled { message },
             Post::Retry { message } => {
-                let failed = self.ports.journal.message(message).ok().flatten();
-                if failed.is_none_or(|row| row.state != MessageState::Failed) {
+                let row = self.ports.journal.message(message).ok().flatten();
+                let Some(failed) = row.filter(|row| row.state == MessageState::Failed) else {
                     reply.give(Answer::Already);
                     return;
-                }
-                MessageEvent::Retried { message }
+                };
+                let read = if failed.tries > 0 { Read::Maybe } else { Read::Never };
+                MessageEvent::Retried { message, read }
             }
         };
         let facts = Facts { by: by.map(|by| by.words()), ..Facts::default() };

@@ -143,7 +143,8 @@ impl Engine {
         self.note_left(id, run, &output);
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
         let ended = self.recognise(id, run, ended, &output);
-        let facts = Facts { output: output.clone(), ..Facts::default() };
+        let parked = self.sessions.get_mut(&id).map(|tracked| std::mem::take(&mut tracked.beside));
+        let facts = Facts { output: output.clone(), parked: parked.unwrap_or_default(), ..Facts::default() };
         let holder = self.sessions.get_mut(&id).and_then(|tracked| tracked.yields_to.take());
         let event = RunEvent::Exited { ended, shim, holder };
         self.happened(id, &Event::Run { run, event }, &facts, None);

@@ -11,7 +11,7 @@ use crate::engine::taping::NotedCursor;
 use crate::ports::locks::{CancellableWait, Obstacle, RunLocks};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
-use pinfold_core::life::HolderSeen;
+use pinfold_core::life::{Goal, HolderSeen, Life};
 use pinfold_core::{Action, MessageId, RunNumber, Session, ShimSetup, State, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::{Flow, Size};
@@ -106,6 +106,8 @@ pub(crate) struct Tracked {
     pub(crate) heard: u64,
     /// The last cursor of a run that ended: it is stored with the end.
     pub(crate) parting: Option<(Cursor, NotedCursor)>,
+    /// The processes beside the agent of a run that is being parked.
+    pub(crate) beside: Vec<(u32, String)>,
     /// Locks that are being handed to its shim.
     pub(crate) handing: Vec<Handing>,
 }
@@ -235,6 +237,7 @@ impl Tracked {
             floor: 0,
             heard: 0,
             parting: None,
+            beside: Vec::new(),
             handing: Vec::new(),
         }
     }
@@ -296,10 +299,16 @@ impl Tracked {
             failed: self.failed.clone(),
             printed_at: self.printed_at(),
             stray_mark: self.stray_mark,
+            begun_again: self.begun_again(),
         }
     }
 
     /// When its agent last printed, if it has a tape.
+    pub(crate) fn begun_again(&self) -> u32 {
+        let taping = self.run.as_ref().and_then(|run| run.taping.as_ref());
+        taping.map_or(0, |taping| taping.fold.begun_again())
+    }
+
     pub(crate) fn printed_at(&self) -> Option<Wall> {
         self.run.as_ref().and_then(|run| run.taping.as_ref()).and_then(|taping| taping.printed_at)
     }
@@ -313,6 +322,11 @@ impl Tracked {
     /// The pid of its agent.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.session.life().at_work().map(|(_, process, _)| process.pid)
+    }
+
+    /// Whether its run is ended because it is not needed.
+    pub(crate) fn is_being_parked(&self) -> bool {
+        matches!(self.session.life(), Life::Stopping { goal: Goal::Park, .. })
     }
 
     /// The id of the latest run, if it is this one.

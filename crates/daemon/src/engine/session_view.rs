@@ -68,6 +68,8 @@ pub(crate) struct SessionView {
     pub(crate) printed_at: Option<Wall>,
     /// Its agent printed `PINFOLD_DONE` outside a turn and without an id.
     pub(crate) stray_mark: bool,
+    /// How often its agent began the answer of its turn again.
+    pub(crate) begun_again: u32,
 }
 
 /// What keeps a session from going on, besides what its core knows.
@@ -86,6 +88,8 @@ pub(crate) struct Hindrances<'a> {
     pub(crate) printed_at: Option<Wall>,
     /// Its agent printed `PINFOLD_DONE` outside a turn and without an id.
     pub(crate) stray_mark: bool,
+    /// How often its agent began the answer of its turn again.
+    pub(crate) begun_again: u32,
 }
 
 impl SessionView {
@@ -96,9 +100,10 @@ impl SessionView {
 
     pub(crate) fn hindrances(&self) -> Hindrances<'_> {
         let SessionView { name, damaged, held_up, stops_first, flow, failed, printed_at, .. } = self;
-        let stray_mark = self.stray_mark;
+        let (stray_mark, begun_again) = (self.stray_mark, self.begun_again);
         let (held_up, failed) = (held_up.as_deref(), failed.as_deref());
         let (stops_first, flow, printed_at) = (*stops_first, *flow, *printed_at);
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at, stray_mark }
+        let damaged = *damaged;
+        Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at, stray_mark, begun_again }
     }
 }

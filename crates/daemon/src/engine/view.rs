@@ -95,8 +95,8 @@ impl<'a> SessionRef<'a> {
         let Tracked { name, damaged, held_up, stops_first, failed, .. } = self.0;
         let (held_up, stops_first, flow) = (held_up.as_deref(), *stops_first, self.0.flow());
         let (failed, printed_at) = (failed.as_deref(), self.0.printed_at());
-        let stray_mark = self.0.stray_mark;
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at, stray_mark }
+        let (stray_mark, begun_again, damaged) = (self.0.stray_mark, self.0.begun_again(), *damaged);
+        Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at, stray_mark, begun_again }
     }
 
     /// A copy to show from.

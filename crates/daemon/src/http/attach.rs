@@ -121,7 +121,7 @@ impl Attaching {
             AttachedTo::Terminal(standings) => standings,
         };
         let (last, ready) = match until_ready(&mut standings, sender).await {
-            Ok((ready, run, guest)) => (ready, Some((run, guest))),
+            Ok((ready, run, guest)) => (self.noted(ready).await, Some((run, guest))),
             Err(error) => (AttachLine::Failed(Box::new(error)), None),
         };
         if sender.send(line(&last)).await.is_ok()
@@ -133,6 +133,25 @@ impl Attaching {
             }
             self.stay(sender).await;
         }
+    }
+
+    /// Adds what is not noticed of what is typed into the vendor's own terminal.
+    async fn noted(&self, mut ready: AttachLine) -> AttachLine {
+        let unfollowed = self.unfollowed().await.unwrap_or_default();
+        if let (AttachLine::Ready { note, .. }, false) = (&mut ready, unfollowed.is_empty()) {
+            *note = Some(not_followed(&unfollowed));
+        }
+        ready
+    }
+
+    /// The commands of the terminal that lead to a conversation of which pinfold hears nothing.
+    async fn unfollowed(&self) -> Option<Vec<String>> {
+        let definition =
+            self.context.handle.session(self.id, |known| known.definition().clone()).await.ok()?;
+        let (agent, pty) = (definition.agent.clone(), definition.pty);
+        // A session that only has a terminal is in no conversation of ours.
+        let preset = self.context.handle.view(move |view| view.preset(&agent)).await.ok()??;
+        (!pty).then_some(preset.unfollowed)
     }
 
     /// Reports the end of the run whose terminal was shown.
@@ -214,7 +233,7 @@ async fn until_ready(
 
 fn ready(socket: &Path, run: RunNumber) -> AttachLine {
     let socket_bytes = socket.to_str().is_none().then(|| socket.as_os_str().as_bytes().to_vec());
-    AttachLine::Ready { socket: socket.display().to_string(), socket_bytes, run: run.0 }
+    AttachLine::Ready { socket: socket.display().to_string(), socket_bytes, run: run.0, note: None }
 }
 
 async fn until(at: Option<Instant>) {
@@ -228,6 +247,16 @@ fn line(line: &AttachLine) -> Bytes {
     let mut text = serde_json::to_vec(line).unwrap_or_default();
     text.push(b'\n');
     text.into()
+}
+
+/// Says which commands are not followed, and what that means.
+fn not_followed(commands: &[String]) -> String {
+    let all: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
+    let all = match all.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => all.join(""),
+    };
+    format!("pinfold does not follow {all}: messages go on in the conversation from before")
 }
 
 fn no_socket(view: &SessionView) -> (String, Option<u64>) {

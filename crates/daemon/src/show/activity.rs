@@ -4,15 +4,20 @@ use pinfold_core::talk::{Activity, ActivitySource, Dialog};
 use pinfold_core::{Now, Session, Wall, words};
 use std::time::Duration;
 
+/// An answer that begins again so often is worth mentioning; a model may speak twice.
+const OFTEN: u32 = 3;
 /// A silence worth mentioning.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// What is added to `why`; `None` if its state says it all. `printed_at` is when it last printed.
-pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Option<String> {
+/// When an agent last printed, and how often it began its answer again.
+type Printed = (Option<Wall>, u32);
+
+/// What is added to `why`; `None` if its state says it all.
+pub(crate) fn words(core: &Session, printed: Printed, now: Now) -> Option<String> {
     let standing = core.standing()?;
     let long = |since: Wall| words::duration(since.until(now.wall));
     let said = match (core.activity(), standing.from) {
-        (Activity::Working, from) => works(core, from, printed_at, now)?,
+        (Activity::Working, from) => works(core, from, printed, now)?,
         (Activity::Waiting, ActivitySource::IdFile) => {
             let what = standing.detail.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
             let since = standing.since.map(|since| format!(", for {}", long(since))).unwrap_or_default();
@@ -32,7 +37,17 @@ pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Optio
     Some(format!("{said}{held}"))
 }
 
-fn works(core: &Session, from: ActivitySource, printed_at: Option<Wall>, now: Now) -> Option<String> {
+fn works(
+    core: &Session,
+    from: ActivitySource,
+    (printed_at, begun_again): Printed,
+    now: Now,
+) -> Option<String> {
+    if begun_again >= OFTEN {
+        return Some(format!(
+            "its agent began the answer {begun_again} times again: its model may break off"
+        ));
+    }
     let silent = printed_at.map(|at| at.until(now.wall)).filter(|silent| *silent >= SILENT);
     let Some(silent) = silent else { return (from == ActivitySource::IdFile).then(|| "working".to_owned()) };
     let limit = core.spec().policy.silence_warn;

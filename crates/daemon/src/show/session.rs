@@ -141,9 +141,10 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 
 /// Its state and the reason; and why it cannot be recorded, if so.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
-    let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at, stray_mark } = hindrances;
+    let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at, stray_mark, begun_again } =
+        hindrances;
     let mut why = core.explain(now);
-    if let Some(does) = activity::words(core, printed_at, now) {
+    if let Some(does) = activity::words(core, (printed_at, begun_again), now) {
         why = format!("{why}; {does}");
     }
     // The end of a run that was for one message is already reported.

@@ -68,7 +68,7 @@ impl Driven {
             if let Change::Message(MessageChange::Queued { message, key: Some(key) }) = change {
                 self.keys.insert(key.clone(), *message);
             }
-            if let Change::Message(MessageChange::Retried { message }) = change {
+            if let Change::Message(MessageChange::Retried { message, .. }) = change {
                 self.failed.retain(|failed| failed != message);
             }
         }

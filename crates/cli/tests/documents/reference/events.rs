@@ -53,7 +53,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("guest_ended", "That terminal program ended; the run goes on."),
     ("consumer_joined", "A client is connected: an `attach`, a `logs -f` or a stream."),
     ("consumer_left", "That client has gone."),
-    ("parked", "An on-demand session was not needed any more, and its run was ended."),
+    (
+        "parked",
+        "An on-demand session was not needed any more, and its run was ended. Carries in `ended` the processes that ended with it besides the agent, with `pid` and `command`.",
+    ),
     ("woken", "A parked session is needed again."),
     ("memory_warn", "A run is close to its memory limit."),
     ("drained", "A run is over its memory limit, and is stopped for it."),

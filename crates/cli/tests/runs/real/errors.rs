@@ -80,6 +80,52 @@ fn the_usage_limit_of_codex_names_its_end() {
     stage.shown("limit with a time");
 }
 
+/// Codex at a limit that resets soon, and the message that met it.
+fn at_a_short_limit(policy: &str) -> (Stage, String) {
+    let stage = Stage::new("codex");
+    let config = stage.world.home.join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}{policy}")).unwrap();
+    stage.new_session();
+    stage.says("TURN-one");
+    let message = stage.sends("TURN-two LIMIT=4 ONCE");
+    stage.world.until("a limit", || stage.world.events_of("api", "account_held").first().cloned());
+    (stage, message)
+}
+
+#[test]
+fn a_limit_that_resets_soon_is_over_by_itself_if_the_session_resumes() {
+    let (stage, message) = at_a_short_limit("[policy]\nlimit_resume = true\n");
+    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to two");
+    assert_eq!(stage.model.times("two"), 2);
+    stage.shown("limit with a time, resumed by itself");
+}
+
+#[test]
+fn a_limit_says_which_command_ends_it() {
+    let (stage, message) = at_a_short_limit("");
+    stage.world.until("it is held", || (stage.show()["state"] == "blocked").then_some(()));
+    let why = stage.ok(&["why", "api"]).stdout;
+    let (_, command) = why.split_once("run `pinfold ").expect(&why);
+    let command: Vec<&str> = command.split_once('`').expect(&why).0.split(' ').collect();
+    assert_eq!(command[..2], ["accounts", "--resume"], "{why}");
+    stage.ok(&command);
+    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to two");
+}
+
+#[test]
+fn a_reply_that_opencode_requests_again_and_again_is_visible() {
+    let stage = begun("opencode");
+    stage.says("TURN-one");
+    let message = stage.sends("TURN-two CUT");
+    let again = || Some(stage.ok(&["why", "api"]).stdout).filter(|why| why.contains("began the answer"));
+    stage.world.until("an answer that begins again", again);
+    stage.ok(&["interrupt", "api"]);
+    stage.comes_to(&message, "failed");
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    stage.shown("a reply that breaks off");
+}
+
 /// Some agents stay silent for as long as the vendor says; that is visible.
 fn waits_in_silence(agent: &'static str) -> (Stage, String) {
     let stage = begun(agent);

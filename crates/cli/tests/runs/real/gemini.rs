@@ -39,6 +39,34 @@ fn a_message_that_begins_with_a_dash_is_a_message() {
 }
 
 #[test]
+fn a_home_of_its_own_is_where_its_conversation_is_found() {
+    let stage = Stage::new("gemini");
+    let home = stage.text("gemini-home");
+    let folder = stage.world.path("gemini-home/.gemini");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::rename(stage.world.path("user/.gemini/settings.json"), folder.join("settings.json")).unwrap();
+    let stage = stage.with("GEMINI_CLI_HOME", Some(&home));
+    stage.new_session();
+    assert_eq!(stage.says("TURN-one"), "reply to one");
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
+    assert!(folder.join("tmp").exists() && !stage.world.path("user/.gemini/tmp").exists());
+    stage.shown("a store elsewhere");
+}
+
+#[test]
+fn a_reply_that_is_begun_again_after_a_cut_is_one_answer() {
+    let stage = Stage::new("gemini");
+    let settings = stage.world.path("user/.gemini/settings.json");
+    let mut tries: serde_json::Value = serde_json::from_slice(&std::fs::read(&settings).unwrap()).unwrap();
+    tries["general"] = serde_json::json!({ "enableAutoUpdate": false });
+    std::fs::write(&settings, tries.to_string()).unwrap();
+    stage.new_session();
+    assert_eq!(stage.says("TURN-one CUT ONCE"), "reply to one");
+    assert_eq!(stage.model.times("one"), 2, "it was cut, and asked for again");
+}
+
+#[test]
 fn a_turn_that_fails_says_why_and_the_next_one_works() {
     let stage = Stage::new("gemini");
     stage.new_session();

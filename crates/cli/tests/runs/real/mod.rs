@@ -23,6 +23,7 @@ mod stage;
 mod stops;
 mod takeover;
 mod telemetry;
+mod texts;
 mod tutorial;
 mod usage;
 mod writers;

@@ -170,8 +170,10 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
         // The Claude bridge asks for a title, too.
         return reply.anthropic(&Script::titled(), room);
     }
+    let again = room.desk.lock().unwrap().asked.iter().any(|asked| asked.turn() == script.turn());
     room.desk.lock().unwrap().asked.push(script.clone());
     room.changed.notify_all();
+    let script = if again && script.is_once() { script.mended() } else { script };
     match script.refusal() {
         refusal if responses && refusal.is_none_or(|refusal| refusal.is_limit) => {
             let number = room.desk.lock().unwrap().asked.len();
@@ -388,6 +390,11 @@ impl Reply<'_> {
             return self.whole(200, &reply);
         }
         self.begin()?;
+        if script.is_cut() && script.is_once() {
+            let part = json!({ "text": "reply to " });
+            let content = json!({ "role": "model", "parts": [part] });
+            return self.say(&json!({ "candidates": [{ "index": 0, "content": content }] }));
+        }
         if script.is_cut() {
             // The data ends in the middle of an event.
             return self.stream.write_all(b"data: {\"candidates\": [");

@@ -34,6 +34,9 @@ pub(super) fn chat(reply: &mut Reply<'_>, script: &Script, room: &Room) -> io::R
         None => {
             reply.say(&text("reply to "))?;
             Reply::hold(script, room);
+            if script.is_cut() {
+                return Ok(());
+            }
             reply.say(&text(script.turn()))?;
             "stop"
         }

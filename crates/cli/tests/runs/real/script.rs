@@ -8,6 +8,7 @@
 //! - `LIMIT=3600`: a subscription's usage limit is reached, and resets in this many seconds
 //! - `GARBAGE`: bytes that are not a reply
 //! - `CUT`: the reply breaks off after its first words
+//! - `ONCE`: what is wrong is wrong only with the first request of the turn
 
 use serde_json::Value;
 
@@ -104,6 +105,19 @@ impl Script {
             retry_after: number_after(&self.prompt, &format!("HTTP={status},")),
             is_limit: false,
         })
+    }
+
+    /// Whether what is wrong is wrong only once.
+    pub(crate) fn is_once(&self) -> bool {
+        self.prompt.contains("ONCE")
+    }
+
+    /// The same, with nothing wrong.
+    pub(crate) fn mended(mut self) -> Script {
+        for word in ["HTTP=", "LIMIT=", "GARBAGE", "CUT"] {
+            self.prompt = self.prompt.replace(word, "");
+        }
+        self
     }
 
     /// Whether to send something that is not a reply.

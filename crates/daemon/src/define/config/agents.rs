@@ -2,7 +2,7 @@
 
 use super::policy::Changes;
 use super::reading::nearest;
-use super::value::{Flag, Names, Quoted, TextVisitor, Word, WordTable, wrong};
+use super::value::{Flag, Names, Quoted, TextVisitor, Texts, Word, WordTable, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
     ATTACHES, AttachMode, ExecChanges, INPUTS, IdFileKeys, MessageFormat, PLACEHOLDERS, PROTOCOLS,
@@ -47,6 +47,10 @@ pub(super) struct AgentTable {
     writer_lock: Option<Quoted>,
     /// The vendor's own daemon.
     vendor_daemon: Option<VendorDaemon>,
+    /// Which messages are commands of its terminal.
+    chat_marks: Option<Texts>,
+    chat_commands: Option<Texts>,
+    unfollowed: Option<Texts>,
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
@@ -62,6 +66,7 @@ impl AgentTable {
     pub(super) fn preset(&self) -> PresetChanges {
         let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
         let names = |names: &Option<Names>| names.as_ref().map(|names| names.0.clone());
+        let texts = |texts: &Option<Texts>| texts.as_ref().map(|texts| texts.0.clone());
         let text = |text: &Option<Quoted>| text.as_ref().map(|text| text.0.clone());
         let table = |table: &Option<BTreeMap<String, Quoted>>| {
             let rows = table.as_ref()?.iter();
@@ -91,6 +96,9 @@ impl AgentTable {
             spool_key: text(&self.spool_key),
             writer_lock: text(&self.writer_lock),
             vendor_daemon: self.vendor_daemon.clone(),
+            chat_marks: texts(&self.chat_marks),
+            chat_commands: texts(&self.chat_commands),
+            unfollowed: texts(&self.unfollowed),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
             recognises: self.recognises.clone(),

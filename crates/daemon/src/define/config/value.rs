@@ -52,6 +52,10 @@ pub(crate) struct Quoted(pub(crate) String);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Names(pub(super) Vec<String>);
 
+/// A list of texts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Texts(pub(super) Vec<String>);
+
 /// One of a few words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Word<T>(pub(super) T);
@@ -187,6 +191,28 @@ impl<'de> Deserialize<'de> for Names {
                     names.push(name);
                 }
                 Ok(Names(names))
+            }
+        }
+        from.deserialize_any(Reading)
+    }
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texts, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Texts;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("is a list of texts, as in [\"/clear\", \"/review *\"]")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(Quoted(text)) = list.next_element()? {
+                    texts.push(text);
+                }
+                Ok(Texts(texts))
             }
         }
         from.deserialize_any(Reading)

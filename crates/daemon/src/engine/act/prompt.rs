@@ -36,7 +36,8 @@ impl Engine {
         let repetition = marked && tracked.session.inbox().is_repeated(next);
         let (text, files) = (row.text, row.files);
         let prompt = Prompt { message: next, delivery: 0, attempt: 1, text, repetition, files, from };
-        Some(prompt_text(&prompt))
+        let chat = self.config.preset(&tracked.definition.agent).map(|preset| preset.chat);
+        Some(prompt_text(&prompt, &chat.unwrap_or_default()))
     }
 
     /// The message that the next run is told, and the files that it names; nothing where it names none.

@@ -223,7 +223,7 @@ impl Checker {
                 }
                 self.settle(at, *message, Fate::Failed)
             }
-            MessageChange::Retried { message } => {
+            MessageChange::Retried { message, .. } => {
                 self.retried.insert(*message);
                 let old = self.messages.insert(*message, (at, Fate::Open));
                 ensure(old == Some((at, Fate::Failed)), || format!("{message:?} was retried as {old:?}"))

@@ -183,6 +183,10 @@ impl Shims for World {
         Vec::new()
     }
 
+    fn beside(&self, _shim: u32, _agent: u32) -> Vec<(u32, String)> {
+        Vec::new()
+    }
+
     fn ran(&self, _shim: u32) -> Option<u64> {
         None
     }

@@ -1,6 +1,7 @@
 //! Shims, as the loop knows them, and the links to real ones: commands go out at once, reports come in
 //! through a task; the loop never waits.
 
+mod beside;
 pub(crate) mod birth;
 mod cradle;
 pub(crate) mod observe;
@@ -84,6 +85,9 @@ pub(crate) trait Shims {
 
     /// What a hook of a session's terminal program told last; empty if there is nothing.
     fn spool(&self, home: &Home, id: SessionId) -> Vec<u8>;
+
+    /// The processes of a run beside its agent: their pids and command lines.
+    fn beside(&self, shim: u32, agent: u32) -> Vec<(u32, String)>;
 
     /// The CPU time a shim has used, in nanoseconds, if the kernel counts it.
     fn ran(&self, shim: u32) -> Option<u64>;

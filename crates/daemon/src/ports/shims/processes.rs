@@ -1,5 +1,6 @@
 //! Shims that are processes: pool threads do what blocks, few at a time.
 
+use super::beside::beside;
 use super::birth::open;
 use super::cradle::Processes;
 use super::{Birth, ShimUp, Shims};
@@ -125,6 +126,10 @@ impl Shims for ShimProcesses {
 
     fn spool(&self, home: &Home, id: SessionId) -> Vec<u8> {
         spool::read(&home.spool(id)).unwrap_or_default()
+    }
+
+    fn beside(&self, shim: u32, agent: u32) -> Vec<(u32, String)> {
+        beside(shim, agent)
     }
 
     fn ran(&self, shim: u32) -> Option<u64> {

@@ -161,7 +161,13 @@ fn a_failed_message_says_why_and_can_be_retried(ground: &Ground) {
     let stored = || reader.message(message).unwrap().unwrap();
     assert_eq!((stored().state, stored().failure.as_deref()), (MessageState::Failed, Some("turn_failed")));
 
-    store.commit(driven.handle(&Event::Message(MessageEvent::Retried { message }))).wait().unwrap();
+    store
+        .commit(driven.handle(&Event::Message(MessageEvent::Retried {
+            message,
+            read: pinfold_core::inbox::Read::Maybe,
+        })))
+        .wait()
+        .unwrap();
     assert_eq!((stored().state, stored().tries, stored().failure), (MessageState::Queued, 0, None));
     assert_eq!(stored().done_at, None);
 }

@@ -125,13 +125,13 @@ fn a_message_takes_no_step_that_its_state_does_not_allow(ground: &Ground) {
     };
     deny(id(1), MessageChange::Taken { message: MessageId(9) });
     deny(id(2), MessageChange::Taken { message: first });
-    deny(id(1), MessageChange::Retried { message: first });
+    deny(id(1), MessageChange::Retried { message: first, read: pinfold_core::inbox::Read::Maybe });
     take(MessageChange::Taken { message: first });
     deny(id(1), MessageChange::Taken { message: first });
     take(MessageChange::Done { message: first });
     deny(id(1), MessageChange::Done { message: first });
     deny(id(1), MessageChange::Taken { message: first });
-    deny(id(1), MessageChange::Retried { message: first });
+    deny(id(1), MessageChange::Retried { message: first, read: pinfold_core::inbox::Read::Maybe });
 }
 
 fn a_message_says_who_sent_it_and_where_its_turn_stands(ground: &Ground) {

@@ -127,7 +127,10 @@ impl Dice {
         let run = self.run(session);
         let waiting: Vec<MessageId> = session.inbox().waiting().map(|queued| queued.message).collect();
         if self.one_in(8) && !failed.is_empty() {
-            return MessageEvent::Retried { message: self.pick(failed) };
+            return MessageEvent::Retried {
+                message: self.pick(failed),
+                read: pinfold_core::inbox::Read::Maybe,
+            };
         }
         if self.one_in(8) && !waiting.is_empty() {
             return MessageEvent::Cancelled { message: self.pick(&waiting) };

@@ -70,6 +70,7 @@ pub(crate) struct Ordered {
     pub(crate) spool: Vec<u8>,
     /// The CPU time that shims have used.
     pub(crate) ran: Option<u64>,
+    pub(crate) beside: Vec<(u32, String)>,
     pub(crate) memory: Vec<(&'static str, RunNumber)>,
     pub(crate) watch: Option<RunWatch>,
     /// Whose files are watched, and the pid of each.
@@ -280,6 +281,10 @@ impl Shims for Desk {
 
     fn spool(&self, _home: &Home, _id: SessionId) -> Vec<u8> {
         self.lock().spool.clone()
+    }
+
+    fn beside(&self, _shim: u32, _agent: u32) -> Vec<(u32, String)> {
+        self.lock().beside.clone()
     }
 
     fn ran(&self, _shim: u32) -> Option<u64> {
