@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 impl World {
     /// How many runs have written down their start.
-    pub(crate) fn starts(&self) -> usize {
+    pub(crate) fn noted_starts(&self) -> usize {
         self.journal("starts").len()
     }
 
@@ -39,7 +39,7 @@ fn a_crash_loop_and_a_sender_of_twenty_messages_a_second_start_no_more_than_the_
                 (begun + Duration::from_millis(50) * sent).saturating_duration_since(Instant::now()),
             );
         }
-        let (starts, took) = (world.starts(), begun.elapsed().as_secs_f64());
+        let (starts, took) = (world.noted_starts(), begun.elapsed().as_secs_f64());
         // The first start, the one that a message may hurry, and one after each wait: 1, 2, 4 s, less a tenth. If
         // the first run took a second to crash, another one follows at once.
         let mut waits = 0.0;
@@ -55,9 +55,9 @@ fn a_crash_loop_and_a_sender_of_twenty_messages_a_second_start_no_more_than_the_
         // With `--turns line` a message is done when the pipe has taken it.
         assert!(tries <= Some(1), "{turns}: {tries:?}");
         println!("{turns}: 60 messages in {took:.1} s, {starts} starts");
-        let before = world.starts();
+        let before = world.noted_starts();
         world.run(&["start", "loop"]);
-        world.until("a person does not wait", || (world.starts() > before).then_some(()));
+        world.until("a person does not wait", || (world.noted_starts() > before).then_some(()));
     }
 }
 
