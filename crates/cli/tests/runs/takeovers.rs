@@ -511,22 +511,3 @@ fn kill(world: &World) -> u64 {
     }
     u64::from(status.code == 0)
 }
-
-#[test]
-fn a_terminal_says_which_of_its_commands_are_not_followed() {
-    let world = World::new();
-    for folder in [&world.home, &world.path("work")] {
-        std::fs::create_dir_all(folder).unwrap();
-    }
-    std::fs::write(world.path("work/chat"), format!("{GUARD}{NAMES}\n")).unwrap();
-    std::fs::write(world.path("work/ui"), format!("{GUARD}{CLEARS}\n")).unwrap();
-    let config = "[agents.chat]\ncommand = [\"sh\", \"{dir}/chat\", \"x\"]\ninteractive = [\"sh\", \"{dir}/ui\", \"x\"]\n\
-                  turns = \"done\"\nunfollowed = [\"/new\", \"/fork\", \"/resume\"]\n";
-    std::fs::write(world.home.join("config.toml"), config).unwrap();
-    world.ok(&["new", "chat", "--agent", "chat", "--dir", "work", "--env", "ROOT"]);
-    world.answered(&world.send("first"));
-    let mut tty = world.attach("chat", &[]);
-    tty.shows("ui of x");
-    tty.shows("pinfold does not follow `/new`, `/fork` and `/resume`");
-    quit(&mut tty);
-}

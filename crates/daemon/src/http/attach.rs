@@ -397,3 +397,19 @@ fn not_taken_over(view: &SessionView, how: Option<TakeoverEnd>) -> ErrorBody {
     };
     ErrorBody::new(kind, message).hint(hint)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_says_which_of_its_commands_are_not_followed() {
+        let said = |commands: &[&str]| {
+            not_followed(&commands.iter().map(|command| (*command).to_owned()).collect::<Vec<_>>())
+        };
+        let rest = "messages go on in the conversation from before";
+        assert_eq!(said(&["/new"]), format!("pinfold does not follow `/new`: {rest}"));
+        let all = said(&["/new", "/clear", "/fork"]);
+        assert_eq!(all, format!("pinfold does not follow `/new`, `/clear` and `/fork`: {rest}"));
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::policy::Changes;
 use super::reading::nearest;
-use super::value::{Flag, Names, Quoted, TextVisitor, Texts, Word, WordTable, wrong};
+use super::value::{Flag, Names, Quoted, TextList, TextVisitor, Word, WordTable, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
     ATTACHES, AttachMode, ExecChanges, INPUTS, IdFileKeys, MessageFormat, PLACEHOLDERS, PROTOCOLS,
@@ -48,9 +48,9 @@ pub(super) struct AgentTable {
     /// The vendor's own daemon.
     vendor_daemon: Option<VendorDaemon>,
     /// Which messages are commands of its terminal.
-    chat_marks: Option<Texts>,
-    chat_commands: Option<Texts>,
-    unfollowed: Option<Texts>,
+    chat_marks: Option<TextList>,
+    chat_commands: Option<TextList>,
+    unfollowed: Option<TextList>,
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
@@ -66,7 +66,7 @@ impl AgentTable {
     pub(super) fn preset(&self) -> PresetChanges {
         let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
         let names = |names: &Option<Names>| names.as_ref().map(|names| names.0.clone());
-        let texts = |texts: &Option<Texts>| texts.as_ref().map(|texts| texts.0.clone());
+        let texts = |texts: &Option<TextList>| texts.as_ref().map(|texts| texts.0.clone());
         let text = |text: &Option<Quoted>| text.as_ref().map(|text| text.0.clone());
         let table = |table: &Option<BTreeMap<String, Quoted>>| {
             let rows = table.as_ref()?.iter();

@@ -54,7 +54,7 @@ pub(super) struct Names(pub(super) Vec<String>);
 
 /// A list of texts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Texts(pub(super) Vec<String>);
+pub(super) struct TextList(pub(super) Vec<String>);
 
 /// One of a few words.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -197,22 +197,22 @@ impl<'de> Deserialize<'de> for Names {
     }
 }
 
-impl<'de> Deserialize<'de> for Texts {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texts, D::Error> {
+impl<'de> Deserialize<'de> for TextList {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TextList, D::Error> {
         struct Reading;
         impl<'de> Visitor<'de> for Reading {
-            type Value = Texts;
+            type Value = TextList;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
                 f.write_str("is a list of texts, as in [\"/clear\", \"/review *\"]")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<TextList, A::Error> {
                 let mut texts = Vec::new();
                 while let Some(Quoted(text)) = list.next_element()? {
                     texts.push(text);
                 }
-                Ok(Texts(texts))
+                Ok(TextList(texts))
             }
         }
         from.deserialize_any(Reading)
