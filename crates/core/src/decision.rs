@@ -9,6 +9,7 @@ use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
 use crate::last_exit::LastExit;
 use crate::life::{Life, Purpose};
+use crate::lost::{LostConversation, LostHow};
 use crate::policy::{ShimSetup, Spec};
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
@@ -62,6 +63,8 @@ pub enum Change {
     Vendor(Box<Vendor>),
     /// A person chose another conversation: the one that an agent named no longer counts.
     VendorForgotten,
+    /// Its conversation cannot be continued.
+    ConversationLost(Box<LostConversation>),
     /// A turn used this much.
     Spent(Box<Spending>),
     /// What its agent is doing changed.
@@ -329,6 +332,7 @@ pub enum Record {
     RequestAnswered { number: RequestNumber, verdict: Permit, always: bool },
     RequestWithdrawn { number: RequestNumber },
     VendorSession { run: RunNumber, id: Option<String> },
+    ConversationLost { run: RunNumber, id: Option<String>, how: LostHow },
     GuestStarted { run: RunNumber, guest: u64, pid: u32 },
     GuestEnded { run: RunNumber, guest: u64, exit: Exit, text: Option<String> },
     ConsumerJoined { consumer: ConsumerId },
@@ -369,6 +373,7 @@ impl Record {
             Record::RequestAnswered { .. } => EventKind::RequestAnswered,
             Record::RequestWithdrawn { .. } => EventKind::RequestWithdrawn,
             Record::VendorSession { .. } => EventKind::VendorSession,
+            Record::ConversationLost { .. } => EventKind::ConversationLost,
             Record::GuestStarted { .. } => EventKind::GuestStarted,
             Record::GuestEnded { .. } => EventKind::GuestEnded,
             Record::ConsumerJoined { .. } => EventKind::ConsumerJoined,

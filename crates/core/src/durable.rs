@@ -17,6 +17,7 @@ impl Change {
             | Change::Request(_)
             | Change::Vendor(_)
             | Change::VendorForgotten
+            | Change::ConversationLost(_)
             | Change::Spent(_)
             | Change::BudgetRaised(_)
             | Change::TurnSince(_)

@@ -6,6 +6,7 @@ use crate::guest::GuestSeen;
 use crate::hold::Hold;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
+use crate::lost::LostConversation;
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, ReadingSource};
 use crate::talk::{Dialog, RequestAnswer, RequestKind, Standing};
@@ -296,6 +297,8 @@ pub enum RunEvent {
         /// The id of the other one, if the agent does not choose it.
         another: Option<String>,
     },
+    /// The conversation that it was to continue cannot be continued, and something was said in it.
+    ConversationLost(Box<LostConversation>),
     /// It became known what its agent is doing.
     Standing(Box<Standing>),
     /// Its agent reported what a turn used.

@@ -61,6 +61,7 @@ kinds! {
     RequestAnswered = "request_answered",
     RequestWithdrawn = "request_withdrawn",
     VendorSession = "vendor_session",
+    ConversationLost = "conversation_lost",
     GuestStarted = "guest_started",
     GuestEnded = "guest_ended",
     ConsumerJoined = "consumer_joined",

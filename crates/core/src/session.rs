@@ -173,11 +173,15 @@ impl Session {
                 if let MessageChange::Delivering { .. } = step {
                     self.live.served = self.live_run();
                 }
+                if let MessageChange::Done { .. } = step {
+                    self.talk.answers();
+                }
                 self.inbox.apply(step);
             }
             Change::Request(step) => self.talk.apply(step),
             Change::Vendor(vendor) => self.talk.learn(vendor),
-            Change::VendorForgotten => self.talk.forget_vendor(),
+            Change::VendorForgotten => self.talk.forget_vendor(self.inbox.settled().0),
+            Change::ConversationLost(lost) => self.talk.lose(lost),
             Change::Hold(hold) => self.live.hold.clone_from(hold),
             Change::BudgetRaised(allowed) => self.usage.get_or_insert_default().allowed = *allowed,
             Change::TurnTook(took) => self.usage.get_or_insert_default().took(*took),

@@ -107,6 +107,7 @@ impl Rows<'_> {
             | Change::Request(_)
             | Change::Vendor(_)
             | Change::VendorForgotten
+            | Change::ConversationLost(_)
             | Change::Hold(_)
             | Change::BudgetRaised(_)
             | Change::TurnSince(_)

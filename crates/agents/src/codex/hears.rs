@@ -193,7 +193,7 @@ fn failed(
 }
 
 /// No thread was opened. Another process may have it. A thread without a turn is never saved, so a new one is
-/// begun. With any other reason, messages fail with that reason.
+/// begun; if something was said in it, it is lost. With any other reason, messages fail with that reason.
 fn not_opened(state: &mut Codex, error: &RpcError, see: &RunView<'_>) -> Vec<AgentWord> {
     let text = note::short(error.message.as_deref().unwrap_or("Codex opened no thread"), LONGEST_TEXT);
     if text.contains("already has an active writer") {
@@ -202,7 +202,10 @@ fn not_opened(state: &mut Codex, error: &RpcError, see: &RunView<'_>) -> Vec<Age
     let noted = AgentWord::Note(LogNote::Agent { text: text.clone() });
     if see.setup.vendor_session.is_some() && text.contains("no rollout found") {
         let unknown = AgentWord::SessionRefused(SessionRefused::Unknown);
-        return vec![unknown, noted, AgentWord::Want(Want::Handshake(BEGIN))];
+        return match see.setup.only_resumes {
+            true => vec![noted, AgentWord::Want(Want::Close), unknown],
+            false => vec![unknown, noted, AgentWord::Want(Want::Handshake(BEGIN))],
+        };
     }
     state.no_thread = Some(text);
     vec![noted, AgentWord::Ready]

@@ -11,6 +11,9 @@ pub struct VendorStore {
     pub variable: String,
     /// The folder if that is not set, relative to the user's home.
     pub default: String,
+    /// Other variables by which a user moves the sessions: a session keeps their values with its conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved_by: Vec<String>,
 }
 
 impl VendorStore {

@@ -21,6 +21,7 @@ mod watching;
 use crate::decision::{Change, Decision, InForce};
 use crate::event::{Ask, Event, RunEvent};
 use crate::ids::RunNumber;
+use crate::life::{FailCause, Life};
 use crate::policy::Spec;
 use crate::session::Session;
 use crate::time::Now;
@@ -83,6 +84,7 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::VendorLearned { id } => draft.vendor_learned(run, id),
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
         RunEvent::VendorLost { another } => draft.vendor_lost(run, another.as_deref()),
+        RunEvent::ConversationLost(lost) => draft.conversation_lost(run, lost),
         RunEvent::Standing(standing) => draft.standing(run, standing),
         RunEvent::Spent(report) => draft.spent(run, report),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
@@ -110,7 +112,11 @@ impl Draft<'_> {
             self.change(Change::Spec(spec, InForce::NextRun));
             return Why::Noted;
         }
+        let chosen = spec.conversation != self.session.spec.conversation;
         self.put_in_force(spec);
+        if chosen && matches!(self.session.life, Life::Failed { cause: FailCause::ConversationLost }) {
+            self.not_needed();
+        }
         // A shim that does not answer cannot be dismissed; the next run finds out.
         if !self.session.live.mute {
             self.release_unfit();

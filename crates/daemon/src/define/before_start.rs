@@ -5,7 +5,7 @@ use crate::define::definition::Definition;
 use crate::define::id_files::Outsider;
 use crate::define::others::Others;
 use crate::define::preset::{Preset, VendorTranscript};
-use crate::define::transcript::Sought;
+use crate::define::transcript::{Sought, UnreadablePlace};
 use pinfold_core::MessageId;
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) struct BeforeStart {
 #[derive(Debug)]
 pub(crate) struct BeforeStartFindings {
     /// Whether there is such a file, if that matters.
-    pub(crate) transcript: Option<VendorTranscript>,
+    pub(crate) transcript: Option<Result<VendorTranscript, UnreadablePlace>>,
     /// The process that has the vendor session.
     pub(crate) outsider: io::Result<Option<Outsider>>,
     /// The message that was looked at, and the first of its files that is not there.

@@ -9,6 +9,7 @@ mod attach;
 mod attaching;
 mod audit;
 mod command;
+mod conversation;
 mod deadlines;
 mod declaration;
 mod declare;

@@ -142,7 +142,7 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 /// Its state and the reason; and why it cannot be recorded, if so.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
     let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at } = hindrances;
-    let mut why = core.explain(now);
+    let mut why = core.explain_as(name, now);
     if let Some(does) = activity::words(core, printed_at, now) {
         why = format!("{why}; {does}");
     }
