@@ -57,6 +57,13 @@ pub enum Change {
     Opened(ShimSetup),
     /// A message took a step.
     Message(MessageChange),
+    /// A backup was put back: an agent may have read the messages up to this one since it was made.
+    Doubted {
+        /// The latest of these messages.
+        latest: MessageId,
+        /// Deliveries have higher numbers from now on.
+        deliveries: u64,
+    },
     /// A request of its agent took a step.
     Request(RequestChange),
     /// It is in this conversation of its vendor.
@@ -109,6 +116,8 @@ pub enum Change {
     Leaving(Option<Leaving>),
     /// What keeps its run from ending, if anything.
     Unended(Option<Box<Unended>>),
+    /// Whether its vendor has not written down everything that was answered in this run.
+    Unsaved(bool),
     /// A person looked at what it did.
     Looked,
     /// A line for its audit log.

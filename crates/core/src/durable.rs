@@ -14,6 +14,7 @@ impl Change {
             | Change::Shim(_)
             | Change::Opened(_)
             | Change::Message(_)
+            | Change::Doubted { .. }
             | Change::Request(_)
             | Change::Vendor(_)
             | Change::VendorForgotten
@@ -41,6 +42,7 @@ impl Change {
             | Change::Closing(_)
             | Change::Mute(_)
             | Change::Leaving(_)
+            | Change::Unsaved(_)
             | Change::Unended(_) => false,
         }
     }

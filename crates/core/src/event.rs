@@ -299,6 +299,11 @@ pub enum RunEvent {
     },
     /// The conversation that it was to continue cannot be continued, and something was said in it.
     ConversationLost(Box<LostConversation>),
+    /// It became known whether its vendor has written down everything that was answered in this run.
+    Saved {
+        /// Whether it has.
+        saved: bool,
+    },
     /// It became known what its agent is doing.
     Standing(Box<Standing>),
     /// Its agent reported what a turn used.

@@ -38,7 +38,12 @@ impl Session {
         // The sentence about a wait already says when it ends.
         let waits = matches!(self.life, Life::Backoff { .. });
         let next = if waits { None } else { self.what_is_next(now.boot) };
-        for part in [self.who_is_there(), self.who_visits(), self.what_waits(), next].into_iter().flatten() {
+        let unsaved = self.live.unsaved.then(|| {
+            "the agent has not saved what was said last, so it is not parked; check its settings and its disk".into()
+        });
+        for part in
+            [self.who_is_there(), self.who_visits(), self.what_waits(), unsaved, next].into_iter().flatten()
+        {
             sentence.push_str("; ");
             sentence.push_str(&part);
         }

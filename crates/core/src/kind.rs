@@ -62,6 +62,7 @@ kinds! {
     RequestWithdrawn = "request_withdrawn",
     VendorSession = "vendor_session",
     ConversationLost = "conversation_lost",
+    ConversationPutBack = "conversation_put_back",
     GuestStarted = "guest_started",
     GuestEnded = "guest_ended",
     ConsumerJoined = "consumer_joined",

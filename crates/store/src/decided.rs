@@ -104,6 +104,7 @@ impl Rows<'_> {
             | Change::LastExit(_)
             | Change::Shim(_)
             | Change::Opened(_)
+            | Change::Doubted { .. }
             | Change::Request(_)
             | Change::Vendor(_)
             | Change::VendorForgotten
@@ -128,6 +129,7 @@ impl Rows<'_> {
             | Change::Closing(_)
             | Change::Mute(_)
             | Change::Leaving(_)
+            | Change::Unsaved(_)
             | Change::Looked
             | Change::Unended(_) => Vec::new(),
         }

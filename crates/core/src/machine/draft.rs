@@ -216,6 +216,9 @@ impl<'a> Draft<'a> {
         if self.session.live.standing.is_some() {
             self.change(Change::Standing(None));
         }
+        if self.session.live.unsaved {
+            self.change(Change::Unsaved(false));
+        }
         self.withdraw_all();
         if self.session.interrupted {
             self.change(Change::Interrupted(false));

@@ -85,6 +85,7 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
         RunEvent::VendorLost { another } => draft.vendor_lost(run, another.as_deref()),
         RunEvent::ConversationLost(lost) => draft.conversation_lost(run, lost),
+        RunEvent::Saved { saved } => draft.saved(run, *saved),
         RunEvent::Standing(standing) => draft.standing(run, standing),
         RunEvent::Spent(report) => draft.spent(run, report),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),

@@ -7,6 +7,7 @@ use crate::event::{RequestEvent, Shim};
 use crate::ids::{RequestNumber, RunNumber};
 use crate::life::{FailCause, Goal, HandBack, Life, Purpose};
 use crate::lost::{LostConversation, LostHow};
+use crate::rules::Warning;
 use crate::talk::{
     MOST_REQUESTS, NamedBy, Permissions, Permit, Request, RequestAnswer, RequestChange, RequestKind,
     Standing, Vendor,
@@ -176,6 +177,19 @@ impl Draft<'_> {
             | Life::Archived { .. } => {}
         }
         Why::ConversationLost
+    }
+
+    /// A conversation that exists in the agent's memory only is not parked, and people are told.
+    pub(super) fn saved(&mut self, run: RunNumber, saved: bool) -> Why {
+        let running = matches!(self.session.life, Life::Running { run: live, .. } if live == run);
+        if !running || self.session.live.unsaved != saved {
+            return Why::Stale;
+        }
+        self.change(Change::Unsaved(!saved));
+        if !saved {
+            self.record(Record::HealthWarn { reason: Warning::ConversationUnsaved });
+        }
+        Why::Noted
     }
 
     /// Calls off a start before anything was executed: there is nothing to continue.

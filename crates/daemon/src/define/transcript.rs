@@ -22,6 +22,14 @@ impl Sought {
         Ok(if self.find()?.is_some() { VendorTranscript::Exists } else { VendorTranscript::Missing })
     }
 
+    /// Deletes the file, if there is one. Blocks.
+    pub(crate) fn delete(&self) -> io::Result<()> {
+        match self.find().map_err(|unreadable| unreadable.error)? {
+            Some(path) => std::fs::remove_file(path),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the path of the file; of the newest, if there are several. Blocks.
     pub(crate) fn find(&self) -> Result<Option<PathBuf>, UnreadablePlace> {
         let parts: Vec<&str> = self.pattern.split('/').collect();
@@ -92,12 +100,14 @@ fn search_in(
     }
     let facts = there(std::fs::metadata(path));
     let facts = facts.map_err(|error| UnreadablePlace { path: path.to_owned(), error })?;
-    found.extend(facts.map(|facts| (facts.modified().ok(), path.to_owned())));
+    found.extend(
+        facts.filter(std::fs::Metadata::is_file).map(|facts| (facts.modified().ok(), path.to_owned())),
+    );
     Ok(())
 }
 
 /// `None` for what is not there; any other error says nothing about that.
-fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(there) => Ok(Some(there)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

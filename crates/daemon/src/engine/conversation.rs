@@ -5,6 +5,7 @@
 
 use super::Engine;
 use crate::define::definition::Definition;
+use crate::define::kept::FoundState;
 use crate::define::preset::{SessionIds, VendorTranscript, chosen};
 use crate::engine::session::Tracked;
 use pinfold_agents::GaveUp;
@@ -21,11 +22,12 @@ impl Engine {
     /// answer, or write it down and then neither begin nor resume it.
     pub(super) fn vendor_unknown(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
-        if !is_unused(tracked, run) {
-            let found = tracked.run.as_ref().and_then(|run| run.transcript);
-            let how = match found {
-                Some(VendorTranscript::Exists) => LostHow::Unreadable,
-                Some(VendorTranscript::Missing) | None => LostHow::Gone,
+        let found = tracked.run.as_ref().and_then(|run| run.transcript);
+        if !is_unused(tracked, run) || found.is_some_and(|found| found.kept) {
+            let how = match found.map(|found| (found.transcript, found.state)) {
+                Some((VendorTranscript::Exists, FoundState::Elsewhere)) => LostHow::Elsewhere,
+                Some((VendorTranscript::Exists, _)) => LostHow::Unreadable,
+                Some((VendorTranscript::Missing, _)) | None => LostHow::Gone,
             };
             return self.conversation_lost(id, run, how, None);
         }

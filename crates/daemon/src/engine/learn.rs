@@ -110,6 +110,9 @@ impl Engine {
             return;
         }
         let message = delivery.message;
+        if *outcome == TurnOutcome::Done {
+            self.keep_turn(id, run, message, answer.as_ref().map_or("", |answer| &answer.rest));
+        }
         let (how, reason) = match outcome {
             outcome if self.is_refused(id, outcome) => (TurnEnd::Refused, None),
             TurnOutcome::Done => (TurnEnd::Answered, None),

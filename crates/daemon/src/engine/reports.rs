@@ -141,6 +141,7 @@ impl Engine {
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
+        self.keep_rest(id, run);
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
         let facts = Facts { output, ..Facts::default() };
         let ended = self.recognise(id, run, ended);
@@ -252,6 +253,7 @@ impl Engine {
         let output = self.last_lines(id, run);
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
+        self.keep_rest(id, run);
         let ended = Ended { last_line, read, ..Ended::new(Exit::ShimLost, self.lived(id)) };
         let ended = self.recognise(id, run, ended);
         let facts = Facts { output, ..Facts::default() };

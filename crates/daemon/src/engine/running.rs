@@ -2,7 +2,7 @@
 //! only.
 
 use crate::define::definition::{MessageFormat, TurnEndRule};
-use crate::define::preset::VendorTranscript;
+use crate::define::kept::Found;
 use crate::engine::stopping::{ShimHeard, StopWatch};
 use crate::engine::taping::HeardTape;
 use crate::engine::terminal::RunTerminal;
@@ -32,7 +32,7 @@ pub(crate) struct LiveRun {
     /// What is known of its terminal, if it has one.
     pub(crate) terminal: RunTerminal,
     /// What the vendor had of its conversation before it started, if that was looked for.
-    pub(crate) transcript: Option<VendorTranscript>,
+    pub(crate) transcript: Option<Found>,
     /// Its tape, if it has one.
     pub(crate) taping: Option<Box<HeardTape>>,
 }

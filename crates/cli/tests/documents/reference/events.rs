@@ -24,7 +24,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("backoff", "The next run waits."),
     (
         "health_warn",
-        "Something needs a look: `clean_restart_budget_exceeded`, `crash_soft_limit`, `memory_drain_loop`, `memory_unreadable`, `shim_silent`, `survivors`, `hold_limit`.",
+        "Something needs a look: `clean_restart_budget_exceeded`, `crash_soft_limit`, `memory_drain_loop`, `memory_unreadable`, `shim_silent`, `survivors`, `conversation_unsaved`, `hold_limit`.",
     ),
     ("lock_busy", "A lock that a start needs is held; carries the holder. The session is `blocked`."),
     ("lock_acquired", "A session, or a client over HTTP, has its locks."),
@@ -53,6 +53,10 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "conversation_lost",
         "The agent cannot continue the conversation, and something was said in it. `reason` is `gone`, `unreadable`, `elsewhere`, `replaced` or `incomplete`. The session is `failed` and keeps its queue; `pinfold set S --new-conversation` begins a new conversation.",
+    ),
+    (
+        "conversation_put_back",
+        "The agent's transcript of the conversation was missing or damaged, and was put back from the copy.",
     ),
     ("guest_started", "A terminal program joined a run."),
     ("guest_ended", "That terminal program ended; the run goes on."),

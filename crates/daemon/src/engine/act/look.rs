@@ -5,6 +5,7 @@
 
 use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::id_files::Outsider;
+use crate::define::kept::{Found, FoundState};
 use crate::define::others::Others;
 use crate::define::preset::VendorTranscript;
 use crate::define::transcript::UnreadablePlace;
@@ -14,6 +15,7 @@ use crate::engine::input::{Looked, LoopInput};
 use crate::ports::locks::{Obstacle, passing};
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{HolderSeen, Purpose, StartRefused};
+use pinfold_core::lost::LostHow;
 use pinfold_core::{MessageId, RunEvent, RunNumber};
 use pinfold_store::SessionId;
 use tracing::info;
@@ -23,7 +25,8 @@ impl Engine {
     pub(super) fn sought(&self, id: SessionId) -> Option<BeforeStart> {
         let tracked = self.sessions.get(&id)?;
         let preset = self.config.preset(&tracked.definition.agent)?;
-        BeforeStart::of(&self.as_known(tracked), &preset, self.files_of_prompt(tracked))
+        let transcript = self.keeping(tracked);
+        BeforeStart::of(&self.as_known(tracked), &preset, transcript, self.files_of_prompt(tracked))
     }
 
     pub(super) fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
@@ -56,6 +59,9 @@ impl Engine {
             return self.spawn(id, run, purpose);
         }
         let transcript = match transcript.transpose() {
+            Ok(Some(Found { state: FoundState::Incomplete, .. })) => {
+                return self.conversation_lost(id, run, LostHow::Incomplete, None);
+            }
             Ok(found) => self.transcript_that_counts(id, run, found),
             Err(unreadable) => return self.cannot_look(id, run, &unreadable),
         };
@@ -76,16 +82,18 @@ impl Engine {
         &mut self,
         id: SessionId,
         run: RunNumber,
-        found: Option<VendorTranscript>,
+        found: Option<Found>,
     ) -> Option<VendorTranscript> {
+        if found.is_some_and(|found| found.state == FoundState::PutBack) {
+            self.was_put_back(id, run);
+        }
         let tracked = self.sessions.get_mut(&id)?;
         if let Some(live) = tracked.live(run) {
             live.transcript = found;
         }
-        match found {
-            Some(VendorTranscript::Missing) if only_resumes(tracked) => Some(VendorTranscript::Exists),
-            found => found,
-        }
+        let found = found?;
+        let resumes = found.kept || only_resumes(tracked);
+        Some(if resumes { VendorTranscript::Exists } else { found.transcript })
     }
 
     /// It cannot be seen whether the vendor has the conversation.
