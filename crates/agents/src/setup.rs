@@ -32,6 +32,9 @@ pub struct Setup {
     pub dir: String,
     /// The vendor session, if it was known before the start.
     pub vendor_session: Option<String>,
+    /// Something was said in it: no other one may be begun in its place.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_resumes: bool,
     /// The form of its vendor's ids.
     #[serde(skip_serializing_if = "VendorIdForm::is_word")]
     pub vendor_id: VendorIdForm,
@@ -54,6 +57,7 @@ impl Setup {
             chat: preset.chat.clone(),
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
+            only_resumes: false,
             vendor_id: preset.vendor_id,
             prompted: None,
         }

@@ -27,6 +27,14 @@ pub struct Sessions {
     pub after: Option<String>,
 }
 
+/// What is deleted along with a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AlsoRemoved {
+    /// The transcript that its agent has of the conversation.
+    pub with_conversation: bool,
+}
+
 /// What `wait` waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]

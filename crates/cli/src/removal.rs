@@ -1,12 +1,13 @@
 //! Deletes a session: one at rest is archived first, a live one is refused.
 
 use pinfold_api::object::{Removed, Session};
+use pinfold_api::query::AlsoRemoved;
 use pinfold_api::word::State;
 use pinfold_api::{Client, ClientError, ErrorKind, endpoint};
 
 /// Deletes one session.
-pub(crate) fn removed(client: &Client, session: &str) -> Result<Removed, ClientError> {
-    let refused = match client.ask(&endpoint::Remove::call(session)) {
+pub(crate) fn removed(client: &Client, session: &str, also: AlsoRemoved) -> Result<Removed, ClientError> {
+    let refused = match client.ask(&endpoint::Remove::call(session, &also)) {
         Err(ClientError::Refused(body)) if body.kind == ErrorKind::Failed => body,
         answer => return answer,
     };
@@ -16,7 +17,7 @@ pub(crate) fn removed(client: &Client, session: &str) -> Result<Removed, ClientE
     }
     // By its id: its name is free once it is archived.
     client.ask(&endpoint::Archive::call(&found.id))?;
-    client.ask(&endpoint::Remove::call(&found.id))
+    client.ask(&endpoint::Remove::call(&found.id, &also))
 }
 
 /// Archives a session at rest; returns whether there was anything to do. A live one is refused with the same
@@ -28,7 +29,7 @@ pub(crate) fn put_away(client: &Client, found: &Session) -> Result<bool, ClientE
     if rests(&found.state) {
         return client.ask(&endpoint::Archive::call(&found.id)).map(|_| true);
     }
-    client.ask(&endpoint::Remove::call(&found.id)).map(|_: Removed| true)
+    client.ask(&endpoint::Remove::call(&found.id, &AlsoRemoved::default())).map(|_: Removed| true)
 }
 
 /// Whether nothing of a session runs, or will run by itself.

@@ -9,6 +9,7 @@ use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
 use crate::last_exit::LastExit;
 use crate::life::{Life, Purpose};
+use crate::lost::{LostConversation, LostHow};
 use crate::policy::{ShimSetup, Spec};
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
@@ -56,12 +57,21 @@ pub enum Change {
     Opened(ShimSetup),
     /// A message took a step.
     Message(MessageChange),
+    /// A backup was put back: an agent may have read the messages up to this one since it was made.
+    Doubted {
+        /// The latest of these messages.
+        latest: MessageId,
+        /// Deliveries have higher numbers from now on.
+        deliveries: u64,
+    },
     /// A request of its agent took a step.
     Request(RequestChange),
     /// It is in this conversation of its vendor.
     Vendor(Box<Vendor>),
     /// A person chose another conversation: the one that an agent named no longer counts.
     VendorForgotten,
+    /// Its conversation cannot be continued.
+    ConversationLost(Box<LostConversation>),
     /// A turn used this much.
     Spent(Box<Spending>),
     /// What its agent is doing changed.
@@ -106,6 +116,8 @@ pub enum Change {
     Leaving(Option<Leaving>),
     /// What keeps its run from ending, if anything.
     Unended(Option<Box<Unended>>),
+    /// Whether its vendor has not written down everything that was answered in this run.
+    Unsaved(bool),
     /// A person looked at what it did.
     Looked,
     /// A line for its audit log.
@@ -329,6 +341,7 @@ pub enum Record {
     RequestAnswered { number: RequestNumber, verdict: Permit, always: bool },
     RequestWithdrawn { number: RequestNumber },
     VendorSession { run: RunNumber, id: Option<String> },
+    ConversationLost { run: RunNumber, id: Option<String>, how: LostHow },
     GuestStarted { run: RunNumber, guest: u64, pid: u32 },
     GuestEnded { run: RunNumber, guest: u64, exit: Exit, text: Option<String> },
     ConsumerJoined { consumer: ConsumerId },
@@ -369,6 +382,7 @@ impl Record {
             Record::RequestAnswered { .. } => EventKind::RequestAnswered,
             Record::RequestWithdrawn { .. } => EventKind::RequestWithdrawn,
             Record::VendorSession { .. } => EventKind::VendorSession,
+            Record::ConversationLost { .. } => EventKind::ConversationLost,
             Record::GuestStarted { .. } => EventKind::GuestStarted,
             Record::GuestEnded { .. } => EventKind::GuestEnded,
             Record::ConsumerJoined { .. } => EventKind::ConsumerJoined,

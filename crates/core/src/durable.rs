@@ -14,9 +14,11 @@ impl Change {
             | Change::Shim(_)
             | Change::Opened(_)
             | Change::Message(_)
+            | Change::Doubted { .. }
             | Change::Request(_)
             | Change::Vendor(_)
             | Change::VendorForgotten
+            | Change::ConversationLost(_)
             | Change::Spent(_)
             | Change::BudgetRaised(_)
             | Change::TurnSince(_)
@@ -40,6 +42,7 @@ impl Change {
             | Change::Closing(_)
             | Change::Mute(_)
             | Change::Leaving(_)
+            | Change::Unsaved(_)
             | Change::Unended(_) => false,
         }
     }

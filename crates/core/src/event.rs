@@ -7,6 +7,7 @@ use crate::hold::Hold;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::inbox::Read;
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
+use crate::lost::LostConversation;
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, ReadingSource};
 use crate::talk::{Dialog, RequestAnswer, RequestKind, Standing};
@@ -302,6 +303,13 @@ pub enum RunEvent {
     VendorLost {
         /// The id of the other one, if the agent does not choose it.
         another: Option<String>,
+    },
+    /// The conversation that it was to continue cannot be continued, and something was said in it.
+    ConversationLost(Box<LostConversation>),
+    /// It became known whether its vendor has written down everything that was answered in this run.
+    Saved {
+        /// Whether it has.
+        saved: bool,
     },
     /// It became known what its agent is doing.
     Standing(Box<Standing>),

@@ -21,7 +21,18 @@ impl Session {
     /// Returns the state, the reason, and what comes next and when.
     #[must_use]
     pub fn explain(&self, now: Now) -> String {
-        let mut sentence = self.what_is(now);
+        self.explain_as("S", now)
+    }
+
+    /// The same, with the session's name in what is said of its conversation.
+    #[must_use]
+    pub fn explain_as(&self, name: &str, now: Now) -> String {
+        let mut sentence = match (&self.life, self.talk.lost()) {
+            (Life::Failed { cause: FailCause::ConversationLost }, Some(lost)) => {
+                format!("failed: {}; {}", lost.sentence(name), lost.next_step(name))
+            }
+            _ => self.what_is(now),
+        };
         match &self.live.unended {
             Some(by) => sentence.push_str(&format!("; {by}; {}", by.advice("unlock --kill"))),
             None if self.live.mute => sentence.push_str("; its shim holds the lock and does not answer"),
@@ -30,7 +41,12 @@ impl Session {
         // The sentence about a wait already says when it ends.
         let waits = matches!(self.life, Life::Backoff { .. });
         let next = if waits { None } else { self.what_is_next(now.boot) };
-        for part in [self.who_is_there(), self.who_visits(), self.what_waits(), next].into_iter().flatten() {
+        let unsaved = self.live.unsaved.then(|| {
+            "the agent has not saved what was said last, so it is not parked; check its settings and its disk".into()
+        });
+        for part in
+            [self.who_is_there(), self.who_visits(), self.what_waits(), unsaved, next].into_iter().flatten()
+        {
             sentence.push_str("; ");
             sentence.push_str(&part);
         }
@@ -134,6 +150,7 @@ impl Session {
             Goal::Down => "it was to end with the daemon before this one",
             Goal::Watchdog => "its watchdog was silent",
             Goal::Yield => "its vendor session is held by another process",
+            Goal::Lost => "its agent opened another conversation",
         }
     }
 
@@ -219,6 +236,7 @@ impl Session {
             FailCause::CannotStart(_)
             | FailCause::Ended(_)
             | FailCause::CrashHardLimit { .. }
+            | FailCause::ConversationLost
             | FailCause::Interrupted => again.to_owned(),
         }
     }
@@ -230,6 +248,7 @@ impl Session {
             (FailCause::CrashHardLimit { crashes }, _) => self.crashed(*crashes),
             (FailCause::CannotStart(cause), _) => format!("cannot start: {cause}"),
             (FailCause::Interrupted, _) => "its one run was cut short".into(),
+            (FailCause::ConversationLost, _) => "its conversation cannot be continued".into(),
         }
     }
 

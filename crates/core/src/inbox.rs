@@ -28,6 +28,9 @@ pub struct Inbox {
     /// Waiting messages that failed after an agent may have read them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     again: BTreeSet<MessageId>,
+    /// What waited when a backup was put back may have been read after the backup was made: the latest of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    doubtful_to: Option<MessageId>,
 }
 
 /// A message that waits for its turn.
@@ -174,6 +177,7 @@ impl Inbox {
             deliveries: self.deliveries,
             repeated: self.repeated,
             again: self.again.clone(),
+            doubtful_to: self.doubtful_to,
         }
     }
 
@@ -192,7 +196,22 @@ impl Inbox {
     /// Whether an agent may have read a waiting message.
     #[must_use]
     pub fn is_repeated(&self, message: MessageId) -> bool {
-        self.repeated == Some(message) || self.again.contains(&message)
+        self.repeated == Some(message)
+            || self.again.contains(&message)
+            || self.doubtful_to.is_some_and(|latest| message <= latest)
+    }
+
+    /// Returns the latest of the messages that wait or have their turn.
+    pub(crate) fn latest(&self) -> Option<MessageId> {
+        let current = self.in_flight.map(|turn| turn.message);
+        self.queue.iter().map(|queued| queued.message).chain(current).max()
+    }
+
+    /// Anything up to this message may have been read. The numbers of deliveries go on from a number that no
+    /// delivery had.
+    pub(crate) fn doubt(&mut self, latest: MessageId, deliveries: u64) {
+        self.doubtful_to = self.doubtful_to.max(Some(latest));
+        self.deliveries = self.deliveries.max(deliveries);
     }
 
     /// Returns the waiting messages in the order of their turns.
@@ -231,8 +250,9 @@ impl Inbox {
         let Some(next) = self.queue.front().filter(|next| next.message == message) else { return };
         self.deliveries += 1;
         let (tries, delivery) = (next.tries, self.deliveries);
-        let again = self.again.remove(&message);
-        let repeated = self.repeated.take() == Some(message) || again;
+        let repeated = self.is_repeated(message);
+        self.repeated = None;
+        self.again.remove(&message);
         self.in_flight = Some(InFlight { message, tries, taken: false, delivery, repeated });
         self.queue.pop_front();
     }

@@ -61,6 +61,8 @@ kinds! {
     RequestAnswered = "request_answered",
     RequestWithdrawn = "request_withdrawn",
     VendorSession = "vendor_session",
+    ConversationLost = "conversation_lost",
+    ConversationPutBack = "conversation_put_back",
     GuestStarted = "guest_started",
     GuestEnded = "guest_ended",
     ConsumerJoined = "consumer_joined",

@@ -25,6 +25,7 @@ pub mod inbox;
 pub mod kind;
 pub mod last_exit;
 pub mod life;
+pub mod lost;
 pub mod machine;
 pub mod policy;
 pub mod quoted;

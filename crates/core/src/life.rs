@@ -253,6 +253,8 @@ pub enum Goal {
     Watchdog,
     /// Its vendor session turned out to be held elsewhere.
     Yield,
+    /// Its agent opened another conversation than the one that it was to continue.
+    Lost,
 }
 
 impl Goal {
@@ -263,6 +265,8 @@ impl Goal {
             Goal::Drain => Asked::ToDrain,
             Goal::Watchdog => Asked::ToRevive,
             Goal::Yield => Asked::ToYield,
+            // Its end is judged by what was recognised.
+            Goal::Lost => Asked::Nothing,
             Goal::Stop | Goal::Restart | Goal::Park | Goal::Takeover | Goal::Archive | Goal::Down => {
                 Asked::ToEnd
             }
@@ -313,6 +317,8 @@ pub enum FailCause {
     CannotStart(CannotStart),
     /// A `once` run was cut short.
     Interrupted,
+    /// Its conversation cannot be continued; [`Talk::lost`](crate::talk::Talk::lost) knows more.
+    ConversationLost,
 }
 
 /// Why a run cannot be started.

@@ -55,6 +55,8 @@ pub enum Need {
     Message,
     /// The agent has work of its own under way.
     OwnWork,
+    /// Its conversation exists in the memory of its agent only.
+    Unsaved,
     /// A client is attached.
     Attach,
     /// A person started it.
@@ -69,6 +71,7 @@ impl fmt::Display for Need {
             Need::Turn => "a turn is under way",
             Need::Message => "a message is queued",
             Need::OwnWork => "work of its own is under way",
+            Need::Unsaved => "its agent has not saved the conversation",
             Need::Attach => "a client is attached",
             Need::Person => "a person started it",
         })

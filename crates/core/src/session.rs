@@ -9,7 +9,7 @@ use crate::event::{ConsumerKind, Shim};
 use crate::guest::Guest;
 use crate::hold::Hold;
 use crate::ids::{ConsumerId, RunNumber};
-use crate::inbox::{Inbox, MessageChange, Queued};
+use crate::inbox::{Inbox, Queued};
 use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::policy::{Mode, ShimSetup, Spec};
@@ -84,6 +84,8 @@ pub(crate) struct LiveState {
     pub(crate) unended: Option<Box<Unended>>,
     /// The latest run that was given a message.
     pub(crate) served: Option<RunNumber>,
+    /// The vendor has not written down everything that was answered in this run.
+    pub(crate) unsaved: bool,
 }
 
 /// The next thing that happens by itself.
@@ -169,15 +171,12 @@ impl Session {
             Change::LastExit(exit) => self.last_exit = Some(exit.clone()),
             Change::Shim(shim) => self.shim = *shim,
             Change::Opened(setup) => self.opened = Some(*setup),
-            Change::Message(step) => {
-                if let MessageChange::Delivering { .. } = step {
-                    self.live.served = self.live_run();
-                }
-                self.inbox.apply(step);
-            }
+            Change::Message(step) => self.message_steps(step),
+            Change::Doubted { latest, deliveries } => self.inbox.doubt(*latest, *deliveries),
             Change::Request(step) => self.talk.apply(step),
             Change::Vendor(vendor) => self.talk.learn(vendor),
-            Change::VendorForgotten => self.talk.forget_vendor(),
+            Change::VendorForgotten => self.talk.forget_vendor(self.inbox.settled().0),
+            Change::ConversationLost(lost) => self.talk.lose(lost),
             Change::Hold(hold) => self.live.hold.clone_from(hold),
             Change::BudgetRaised(allowed) => self.usage.get_or_insert_default().allowed = *allowed,
             Change::TurnTook(took) => self.usage.get_or_insert_default().took(*took),
@@ -203,6 +202,7 @@ impl Session {
             Change::Mute(mute) => self.live.mute = *mute,
             Change::Leaving(leaving) => self.live.leaving = *leaving,
             Change::Unended(by) => self.live.unended.clone_from(by),
+            Change::Unsaved(unsaved) => self.live.unsaved = *unsaved,
             Change::Looked | Change::Record(_) => {}
         }
     }
@@ -462,6 +462,9 @@ impl Session {
         }
         if self.standing().is_some_and(|standing| standing.own_work) {
             return Some(Need::OwnWork);
+        }
+        if self.live.unsaved {
+            return Some(Need::Unsaved);
         }
         let attached = self.live.consumers.values().any(|kind| *kind == ConsumerKind::Attach);
         attached.then_some(Need::Attach)

@@ -4,6 +4,7 @@
 //! For an agent that reports none of this, the activity is unknown and there are no requests.
 
 use crate::ids::{RequestNumber, RunNumber};
+use crate::lost::LostConversation;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,12 @@ pub struct Talk {
     /// How many requests there were; their numbers are never reused.
     asked: u64,
     vendor: Option<Vendor>,
+    /// How many messages of the session were done when a person last chose its conversation.
+    #[serde(default)]
+    chosen_after: u64,
+    /// Its conversation cannot be continued: nothing was answered since that showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost: Option<Box<LostConversation>>,
 }
 
 /// A conversation of the agent's vendor.
@@ -265,6 +272,30 @@ impl Talk {
         }
     }
 
+    /// Returns the conversation that cannot be continued, until one can.
+    #[must_use]
+    pub fn lost(&self) -> Option<&LostConversation> {
+        self.lost.as_deref()
+    }
+
+    /// Whether this run found out that its conversation cannot be continued.
+    #[must_use]
+    pub fn lost_in(&self, run: RunNumber) -> bool {
+        self.lost().is_some_and(|lost| lost.run == run)
+    }
+
+    /// Whether a message was answered in the latest conversation of a session with so many done messages.
+    #[must_use]
+    pub fn is_answered(&self, done: u64) -> bool {
+        let named_after = self.vendor.as_ref().map_or(0, |vendor| vendor.done_before);
+        done > named_after.max(self.chosen_after)
+    }
+
+    /// Whether a person's choice of a conversation changes anything for a session with so many done messages.
+    pub(crate) fn has_conversation(&self, done: u64) -> bool {
+        self.vendor.is_some() || self.lost.is_some() || done != self.chosen_after
+    }
+
     /// Returns the number of the next request.
     pub(crate) fn next_number(&self) -> RequestNumber {
         RequestNumber(self.asked + 1)
@@ -289,7 +320,17 @@ impl Talk {
         self.vendor = Some(vendor.clone());
     }
 
-    pub(crate) fn forget_vendor(&mut self) {
-        self.vendor = None;
+    pub(crate) fn lose(&mut self, lost: &LostConversation) {
+        self.lost = Some(Box::new(lost.clone()));
+    }
+
+    /// A message was answered, so there is a conversation.
+    pub(crate) fn answers(&mut self) {
+        self.lost = None;
+    }
+
+    /// A person chose another conversation when so many messages were done.
+    pub(crate) fn forget_vendor(&mut self, done: u64) {
+        (self.vendor, self.lost, self.chosen_after) = (None, None, done);
     }
 }

@@ -85,6 +85,7 @@ pub enum Why {
     VendorSessionBusy,
     VendorSessionLearned,
     VendorSessionLost,
+    ConversationLost,
     Refused,
     GoingDown,
 
@@ -267,9 +268,7 @@ impl fmt::Display for Why {
             Why::Blocked { exit } => {
                 write!(f, "it {exit}: another process holds what it needs, again and again")
             }
-            Why::Failed { verdict, exit } => {
-                write!(f, "it {exit} ({}); trying again would not help", verdict.word())
-            }
+            Why::Failed { verdict, exit } => hopeless(f, *verdict, *exit),
             Why::RanOnce { verdict } => write!(f, "its one run has ended ({})", verdict.word()),
             Why::EndedUnneeded { verdict, exit } => {
                 write!(f, "{}; another run is not needed", judged(*exit, *verdict))
@@ -302,11 +301,16 @@ impl fmt::Display for Why {
             Why::WatchdogSilent => f.write_str("its watchdog was silent for too long"),
             Why::VendorSessionLearned => f.write_str("the agent said which conversation it is in"),
             Why::VendorSessionLost => f.write_str("its vendor lost a conversation without an answer"),
+            Why::ConversationLost => f.write_str("its conversation cannot be continued"),
             Why::VendorSessionBusy => f.write_str("its vendor session is held by another process"),
             Why::Refused => f.write_str("that cannot be done in its state"),
             Why::GoingDown => f.write_str("the daemon is going down"),
         }
     }
+}
+
+fn hopeless(f: &mut fmt::Formatter<'_>, verdict: Verdict, exit: Exit) -> fmt::Result {
+    write!(f, "it {exit} ({}); trying again would not help", verdict.word())
 }
 
 fn start_refused(f: &mut fmt::Formatter<'_>, text: &str, wait: Duration) -> fmt::Result {

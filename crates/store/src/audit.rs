@@ -4,6 +4,7 @@ use crate::ulid::Ulid;
 use pinfold_core::decision::{RunExited, TakeoverEnd};
 use pinfold_core::inbox::MessageFailure;
 use pinfold_core::life::Purpose;
+use pinfold_core::lost::LostHow;
 use pinfold_core::{Exit, MessageId, Record, RunNumber};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub fn event_data(record: &Record) -> Value {
         }
         Record::RequestWithdrawn { number } => json!({ "request": number.to_string() }),
         Record::VendorSession { run: _, id } => json!({ "vendor_session": id }),
+        Record::ConversationLost { run: _, id, how } => lost_data(id.as_deref(), *how),
         Record::GuestStarted { run: _, guest, pid } => json!({ "guest": guest, "pid": pid }),
         Record::GuestEnded { run: _, guest, exit, text } => guest_data(*guest, exit, text.as_deref()),
         Record::ConsumerJoined { consumer } => json!({ "consumer": consumer.0 }),
@@ -84,6 +86,7 @@ pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
         | Record::LockAcquired { run }
         | Record::RequestOpened { run, .. }
         | Record::VendorSession { run, .. }
+        | Record::ConversationLost { run, .. }
         | Record::GuestStarted { run, .. }
         | Record::GuestEnded { run, .. }
         | Record::Adopted { run, .. } => Some(*run),
@@ -112,6 +115,10 @@ pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
         | Record::Restored
         | Record::Purged => None,
     }
+}
+
+fn lost_data(id: Option<&str>, how: LostHow) -> Value {
+    json!({ "vendor_session": id, "reason": how.word() })
 }
 
 fn guest_data(guest: u64, exit: &Exit, text: Option<&str>) -> Value {
@@ -219,7 +226,10 @@ mod tests {
             }
             Record::RequestAnswered { .. } => Record::RequestWithdrawn { number },
             Record::RequestWithdrawn { .. } => Record::VendorSession { run, id: Some("s-1".into()) },
-            Record::VendorSession { .. } => Record::GuestStarted { run, guest: 2, pid: 8 },
+            Record::VendorSession { .. } => {
+                Record::ConversationLost { run, id: Some("s-1".into()), how: LostHow::Gone }
+            }
+            Record::ConversationLost { .. } => Record::GuestStarted { run, guest: 2, pid: 8 },
             Record::GuestStarted { .. } => {
                 Record::GuestEnded { run, guest: 2, exit: Exit::Code(3), text: None }
             }
@@ -262,6 +272,7 @@ mod tests {
             Record::RequestAnswered { .. } => json!({ "request": "r4", "verdict": "deny", "always": true }),
             Record::RequestWithdrawn { .. } => json!({ "request": "r4" }),
             Record::VendorSession { .. } => json!({ "vendor_session": "s-1" }),
+            Record::ConversationLost { .. } => json!({ "vendor_session": "s-1", "reason": "gone" }),
             Record::GuestStarted { .. } => json!({ "guest": 2, "pid": 8 }),
             Record::GuestEnded { .. } => {
                 json!({ "guest": 2, "code": 3, "signal": null, "end": "code", "text": null })
@@ -290,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_record_has_the_kind_and_the_fields_of_the_contract() {
-        assert_eq!(all().len(), 33);
+        assert_eq!(all().len(), 34);
         for record in all() {
             let (kind, data) = (record.kind(), event_data(&record));
             assert_eq!(data, expected(&record), "{record:?}");

@@ -106,9 +106,11 @@ impl Rows<'_> {
             | Change::LastExit(_)
             | Change::Shim(_)
             | Change::Opened(_)
+            | Change::Doubted { .. }
             | Change::Request(_)
             | Change::Vendor(_)
             | Change::VendorForgotten
+            | Change::ConversationLost(_)
             | Change::Hold(_)
             | Change::BudgetRaised(_)
             | Change::TurnSince(_)
@@ -129,6 +131,7 @@ impl Rows<'_> {
             | Change::Closing(_)
             | Change::Mute(_)
             | Change::Leaving(_)
+            | Change::Unsaved(_)
             | Change::Looked
             | Change::Unended(_) => Vec::new(),
         }

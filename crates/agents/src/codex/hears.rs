@@ -12,6 +12,8 @@ use crate::word::{AgentWord, NamedTurn, Want};
 
 /// Longest text of the agent's own that is passed on, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
+/// What Codex says of a thread that it does not have, or cannot read.
+const UNKNOWN: [&str; 2] = ["no rollout found", "failed to read thread"];
 /// Longest turn id that is kept, in bytes; those seen have 36.
 const LONGEST_TURN: usize = 1 << 10;
 
@@ -217,16 +219,20 @@ fn failed(
 }
 
 /// No thread was opened. Another process may have it. A thread without a turn is never saved, so a new one is
-/// begun. With any other reason, messages fail with that reason.
+/// begun; if something was said in it, it is lost. With any other reason, messages fail with that reason.
 fn not_opened(state: &mut Codex, error: &RpcError, see: &RunView<'_>) -> Vec<AgentWord> {
     let text = note::short(error.message.as_deref().unwrap_or("Codex opened no thread"), LONGEST_TEXT);
     if text.contains("already has an active writer") {
         return vec![AgentWord::SessionRefused(SessionRefused::Busy)];
     }
     let noted = AgentWord::Note(LogNote::Agent { text: text.clone() });
-    if see.setup.vendor_session.is_some() && text.contains("no rollout found") {
+    let unknown = UNKNOWN.iter().any(|words| text.contains(words));
+    if see.setup.vendor_session.is_some() && unknown {
         let unknown = AgentWord::SessionRefused(SessionRefused::Unknown);
-        return vec![unknown, noted, AgentWord::Want(Want::Handshake(BEGIN))];
+        return match see.setup.only_resumes {
+            true => vec![noted, AgentWord::Want(Want::Close), unknown],
+            false => vec![unknown, noted, AgentWord::Want(Want::Handshake(BEGIN))],
+        };
     }
     state.no_thread = Some(text);
     vec![noted, AgentWord::Ready]

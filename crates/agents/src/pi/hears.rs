@@ -13,6 +13,8 @@ use crate::word::{AgentWord, NamedTurn, Want};
 
 /// Longest text of the agent's own that is passed on, in bytes.
 pub(crate) const LONGEST_TEXT: usize = 4 << 10;
+/// What pi says of a session that it does not have, or that it opens in another directory only.
+const REFUSALS: [&str; 2] = ["No session found matching", "Fork this session"];
 /// Methods by which an extension waits for an answer.
 const QUESTIONS: [&str; 4] = ["select", "confirm", "input", "editor"];
 
@@ -22,7 +24,8 @@ pub(crate) fn line(state: &mut Pi, line: &[u8], see: &RunView<'_>) -> Vec<AgentW
         return Vec::new();
     }
     let Some(kind) = json::read::<Head>(line).kind else {
-        return vec![AgentWord::Note(LogNote::garbage(line))];
+        let refused = complaint(line);
+        return std::iter::once(AgentWord::Note(LogNote::garbage(line))).chain(refused).collect();
     };
     match kind.as_str() {
         "response" => answered(state, json::read(line)),
@@ -44,7 +47,8 @@ pub(crate) fn line(state: &mut Pi, line: &[u8], see: &RunView<'_>) -> Vec<AgentW
 
 /// Handles a line on pi's standard error.
 pub(crate) fn complaint(line: &[u8]) -> Option<AgentWord> {
-    let unknown = String::from_utf8_lossy(line).contains("No session found matching");
+    let line = String::from_utf8_lossy(line);
+    let unknown = REFUSALS.iter().any(|words| line.contains(words));
     unknown.then_some(AgentWord::SessionRefused(SessionRefused::Unknown))
 }
 

@@ -14,6 +14,9 @@ pub struct VendorStore {
     /// The folder below the one that the variable names, if the variable names a home.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub below: String,
+    /// Other variables by which a user moves the sessions: a session keeps their values with its conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved_by: Vec<String>,
 }
 
 impl VendorStore {

@@ -4,7 +4,7 @@ use crate::dice::Dice;
 use crate::kit::{Story, conforms, each, ends, folded, observed, prompt, setup, short};
 use crate::recordings::{Recorded, Recording, all};
 use pinfold_agents::{
-    CannotSay, Consent, Fold, Intent, Label, Observation, Protocol, RequestId, RequestReply, Setup,
+    CannotSay, Consent, Fold, GaveUp, Intent, Label, Observation, Protocol, RequestId, RequestReply, Setup,
 };
 use pinfold_core::Exit;
 use serde_json::{Value, json};
@@ -370,6 +370,19 @@ fn the_handshake_opens_a_thread_or_resumes_the_one_that_is_known() {
         .prompt(1, 1)
         .line(json!({ "id": 3, "error": { "message": "thread not found" } }).to_string());
     assert_eq!(ends(&observed(&known, &broken)).last().unwrap(), "failed (Other: no) 1");
+}
+
+#[test]
+fn a_thread_in_which_something_was_said_is_not_replaced_by_another() {
+    let said = Setup { vendor_session: Some(THREAD.into()), only_resumes: true, ..codex() };
+    let begun = Story::new().said(Label::Handshake(1)).line(answer(1, &json!({})));
+    let text = "no rollout found for thread id t-1";
+    let error = json!({ "id": 2, "error": { "code": -32600, "message": text } });
+    let lost = begun.said(Label::Handshake(2)).line(error.to_string());
+    conforms(&said, &lost, &mut Dice(5));
+    let told = ends(&observed(&said, &lost));
+    assert_eq!(told[2..], [&format!("note: the agent says: {text}"), "wants close", "refused Unknown"]);
+    assert_eq!(folded(&said, &lost).0.gave_up(), Some(GaveUp::UnknownSession));
 }
 
 #[test]

@@ -131,7 +131,7 @@ endpoints! {
     /// A person has looked at what it did; from inside a run it changes nothing
     Look: Post "/v1/sessions/{session}/look" (session) => WholeAnswer<object::Session>;
     /// Delete an archived session for good
-    Remove: Delete "/v1/sessions/{session}" (session) => WholeAnswer<object::Removed> | 409;
+    Remove: Delete "/v1/sessions/{session}" (session) ? query::AlsoRemoved => WholeAnswer<object::Removed> | 409;
     /// Change a session, from its next run on
     Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => WholeAnswer<object::Session> | 409;
     /// What it is told to be, in the words of a request

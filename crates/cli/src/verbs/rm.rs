@@ -8,6 +8,7 @@ use crate::several::{self, SessionOutcome};
 use crate::worktree::{self, Removal};
 use clap::Args;
 use pinfold_api::object::Removed;
+use pinfold_api::query::AlsoRemoved;
 use pinfold_core::words;
 use serde_json::json;
 
@@ -23,6 +24,9 @@ pub(crate) struct Rm {
     /// Remove their git worktrees too, unless one has work that is nowhere else
     #[arg(long)]
     worktree: bool,
+    /// Remove the agents' own transcripts of their conversations too
+    #[arg(long)]
+    with_conversation: bool,
     /// With --worktree: remove ignored files and submodules too, but never changed or untracked files
     #[arg(long, requires = "worktree")]
     force: bool,
@@ -35,11 +39,12 @@ impl DaemonVerb for Rm {
             let text = format!("rm deletes the record, the inbox and the output of {names} for good");
             return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
         }
+        let also = AlsoRemoved { with_conversation: self.with_conversation };
         if self.worktree {
-            return worktree::remove(&self.sessions, Removal { force: self.force }, daemon);
+            return worktree::remove(&self.sessions, Removal { force: self.force, also }, daemon);
         }
         several::each(&self.sessions, daemon, |client, session| {
-            let removed = removal::removed(client, session)?;
+            let removed = removal::removed(client, session, also)?;
             Ok(SessionOutcome { words: words_of(&removed), object: json!(removed) })
         })
     }

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Removal {
     /// Ignored files and submodules too.
     pub(crate) force: bool,
+    /// What the daemon deletes along with the session.
+    pub(crate) also: query::AlsoRemoved,
 }
 
 /// Deletes sessions with their worktrees, one after another; returns the first failure.
@@ -59,7 +61,7 @@ fn one(client: &Client, session: &str, removal: Removal, global: &Global) -> Res
     let gone = tree.has_no_work().and_then(|()| tree.take_away());
     drop(guard);
     gone.map_err(|failure| if archived { put_away(&failure) } else { failure })?;
-    let removed: Removed = client.ask(&endpoint::Remove::call(&shown.id))?;
+    let removed: Removed = client.ask(&endpoint::Remove::call(&shown.id, &removal.also))?;
     if !global.json && !global.quiet {
         talk(&format!("{} is deleted, and its worktree {} is removed", shown.name, tree.path.display()));
     }

@@ -33,14 +33,14 @@ fn a_conversation_that_the_agent_does_not_know_fails_the_session_and_is_not_trie
     let exits = world.events_of("a", "run_exited");
     assert_eq!((exits.len(), &exits[0]["verdict"], &exits[0]["code"]), (1, &json!("hopeless"), &json!(0)));
     let why = world.ok(&["why", "a"]).stdout;
-    assert!(why.contains("its vendor does not know the conversation that it was to go on with"), "{why}");
-    assert!(why.contains("`start` or a message tries again"), "{why}");
+    assert!(why.contains("the conversation of `a` is gone; run `pinfold set a --new-conversation`"), "{why}");
+    assert_eq!(world.events_of("a", "conversation_lost").len(), 1);
     assert_eq!(world.message("a", &message, "queued")["tries"], 0, "nobody has read it");
     // The next daemon leaves it alone too.
     world.kill_daemon();
     world.ok(&["up"]);
     assert_eq!((world.starts_of_a(), &world.show("a")["state"]), (1, &json!("failed")));
-    assert!(world.ok(&["why", "a"]).stdout.contains("does not know the conversation"));
+    assert!(world.ok(&["why", "a"]).stdout.contains("the conversation of `a` is gone"));
     // A message is worth one try.
     let answer = world.run(&["send", "a", "again", "--wait", "240s"]);
     assert_eq!(answer.code, 1, "{answer:?}");

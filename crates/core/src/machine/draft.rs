@@ -81,8 +81,13 @@ impl<'a> Draft<'a> {
     pub(super) fn put_in_force(&mut self, spec: Box<Spec>) {
         let chosen = spec.conversation != self.session.spec.conversation;
         self.change(Change::Spec(spec, InForce::Now));
-        if chosen && self.session.talk.vendor().is_some() {
-            self.change(Change::VendorForgotten);
+        let (done, _) = self.session.inbox.settled();
+        if !chosen || !self.session.talk.has_conversation(done) {
+            return;
+        }
+        let was_named = self.session.talk.vendor().is_some();
+        self.change(Change::VendorForgotten);
+        if was_named {
             self.record(Record::VendorSession { run: self.session.runs.last, id: None });
         }
     }
@@ -210,6 +215,9 @@ impl<'a> Draft<'a> {
         }
         if self.session.live.standing.is_some() {
             self.change(Change::Standing(None));
+        }
+        if self.session.live.unsaved {
+            self.change(Change::Unsaved(false));
         }
         self.withdraw_all();
         if self.session.interrupted {

@@ -89,9 +89,15 @@ impl Draft<'_> {
         let own_end = match ending.goal {
             None => ending.asked == Asked::Nothing,
             Some(Goal::Drain | Goal::Watchdog | Goal::Yield) => true,
-            Some(Goal::Stop | Goal::Restart | Goal::Park | Goal::Takeover | Goal::Archive | Goal::Down) => {
-                false
-            }
+            Some(
+                Goal::Lost
+                | Goal::Stop
+                | Goal::Restart
+                | Goal::Park
+                | Goal::Takeover
+                | Goal::Archive
+                | Goal::Down,
+            ) => false,
         };
         // Interactive runs are not restarted, and a restart of the machine is not the agent's fault.
         if !own_end || ending.purpose != Purpose::Headless || ended.exit.is_another_life() {
@@ -203,6 +209,7 @@ impl Draft<'_> {
             }
             Some(Goal::Takeover) => self.take_over_or_back(ending.purpose),
             Some(Goal::Yield) => self.yielded(next, exit, holder),
+            Some(Goal::Lost) => return self.failed(verdict, exit),
             Some(Goal::Drain | Goal::Watchdog) | None => {
                 let why = match ending.purpose {
                     Purpose::Interactive(then) => self.handed_back(then),
@@ -295,12 +302,20 @@ impl Draft<'_> {
             | Verdict::Hopeless
             | Verdict::Limited
             | Verdict::OutOfMemory
-            | Verdict::Crash => self.fail(FailCause::Ended(verdict)),
+            | Verdict::Crash => {
+                let lost = self.session.talk.lost_in(self.session.runs.last);
+                self.fail(if lost { FailCause::ConversationLost } else { FailCause::Ended(verdict) });
+            }
         }
         Why::RanOnce { verdict }
     }
 
     fn failed(&mut self, verdict: Verdict, exit: Exit) -> Why {
+        // The run that ended is settled by now; none was decided since.
+        if self.session.talk.lost_in(self.session.runs.last) {
+            self.fail(FailCause::ConversationLost);
+            return Why::ConversationLost;
+        }
         let crashes = self.session.budgets.crashes;
         self.fail(match verdict {
             Verdict::Crash | Verdict::OutOfMemory => FailCause::CrashHardLimit { crashes },

@@ -8,6 +8,7 @@ use crate::ids::{MessageId, RunNumber};
 use crate::inbox::{Cost, InFlight, MOST_QUEUED, MessageChange, MessageFailure, Read};
 use crate::life::{BlockedOn, Goal, Life, Purpose};
 use crate::rules::WaitReason;
+use crate::session::Session;
 use crate::talk::Dialog;
 use crate::why::{MessageStep, Why};
 
@@ -263,5 +264,21 @@ impl Draft<'_> {
 
     fn step(&mut self, step: MessageChange) {
         self.change(Change::Message(step));
+    }
+}
+
+impl Session {
+    /// Applies one step of a message, and what it means for the run and the conversation.
+    pub(crate) fn message_steps(&mut self, step: &MessageChange) {
+        match step {
+            MessageChange::Delivering { .. } => self.live.served = self.live_run(),
+            MessageChange::Done { .. } => self.talk.answers(),
+            MessageChange::Queued { .. }
+            | MessageChange::Taken { .. }
+            | MessageChange::Requeued { .. }
+            | MessageChange::Failed { .. }
+            | MessageChange::Retried { .. } => {}
+        }
+        self.inbox.apply(step);
     }
 }

@@ -21,7 +21,7 @@ mod watching;
 use crate::decision::{Action, Change, Decision, InForce};
 use crate::event::{Ask, Event, RunEvent};
 use crate::ids::RunNumber;
-use crate::life::{BlockedOn, HolderSeen, Life};
+use crate::life::{BlockedOn, FailCause, HolderSeen, Life};
 use crate::policy::Spec;
 use crate::rules::WaitReason;
 use crate::session::Session;
@@ -86,6 +86,8 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::VendorLearned { id } => draft.vendor_learned(run, id),
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
         RunEvent::VendorLost { another } => draft.vendor_lost(run, another.as_deref()),
+        RunEvent::ConversationLost(lost) => draft.conversation_lost(run, lost),
+        RunEvent::Saved { saved } => draft.saved(run, *saved),
         RunEvent::Standing(standing) => draft.standing(run, standing),
         RunEvent::Spent(report) => draft.spent(run, report),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
@@ -113,7 +115,11 @@ impl Draft<'_> {
             self.change(Change::Spec(spec, InForce::NextRun));
             return Why::Noted;
         }
+        let chosen = spec.conversation != self.session.spec.conversation;
         self.put_in_force(spec);
+        if chosen && matches!(self.session.life, Life::Failed { cause: FailCause::ConversationLost }) {
+            self.not_needed();
+        }
         // A shim that does not answer cannot be dismissed; the next run finds out.
         if !self.session.live.mute {
             self.release_unfit();

@@ -76,6 +76,7 @@ fn awaited(goal: Goal) -> Awaited {
         | Goal::Down
         | Goal::Takeover
         | Goal::Watchdog
-        | Goal::Yield => Awaited::Yes,
+        | Goal::Yield
+        | Goal::Lost => Awaited::Yes,
     }
 }

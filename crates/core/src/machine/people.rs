@@ -135,7 +135,13 @@ impl Draft<'_> {
         match goal {
             // Archiving and the daemon's own end leave no run either, and do more than a stop.
             Goal::Archive | Goal::Down | Goal::Stop => {}
-            Goal::Restart | Goal::Park | Goal::Drain | Goal::Takeover | Goal::Watchdog | Goal::Yield => {
+            Goal::Restart
+            | Goal::Park
+            | Goal::Drain
+            | Goal::Takeover
+            | Goal::Watchdog
+            | Goal::Yield
+            | Goal::Lost => {
                 self.aim(Goal::Stop);
             }
         }

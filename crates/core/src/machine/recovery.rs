@@ -27,6 +27,9 @@ impl Draft<'_> {
         if world.machine != Machine::Same {
             self.forget_clock();
         }
+        if world.machine == Machine::PutBack {
+            self.doubt_messages();
+        }
         match world.shim {
             ShimSeen::Mute => self.wait_for_shim(),
             ShimSeen::Keeping { run, process } => {
@@ -36,6 +39,14 @@ impl Draft<'_> {
             ShimSeen::Standing => self.recover_without_agent(world, Shim::Standing),
             ShimSeen::Nobody => self.recover_without_agent(world, Shim::Absent),
         }
+    }
+
+    /// After a backup was put back, any message that waits may have been read since the backup was made. Its
+    /// next delivery must not look like one that the agent knows, so it has a number of this time.
+    fn doubt_messages(&mut self) {
+        let Some(latest) = self.session.inbox.latest() else { return };
+        let deliveries = u64::try_from(self.now.wall.0).unwrap_or_default();
+        self.change(Change::Doubted { latest, deliveries });
     }
 
     /// Decides nothing while the session's shim holds the lock and does not answer.

@@ -2,9 +2,12 @@
 //! it is in.
 
 use super::draft::Draft;
-use crate::decision::{Action, Answer, Change, Record, Refusal};
-use crate::event::RequestEvent;
+use crate::decision::{Action, Answer, Change, Record, Refusal, TakeoverEnd};
+use crate::event::{RequestEvent, Shim};
 use crate::ids::{RequestNumber, RunNumber};
+use crate::life::{FailCause, Goal, HandBack, Life, Purpose};
+use crate::lost::{LostConversation, LostHow};
+use crate::rules::Warning;
 use crate::talk::{
     MOST_REQUESTS, NamedBy, Permissions, Permit, Request, RequestAnswer, RequestChange, RequestKind,
     Standing, Vendor,
@@ -146,6 +149,61 @@ impl Draft<'_> {
             }
         }
         Why::VendorSessionLost
+    }
+
+    /// Gives up a run whose conversation cannot be continued. The agent that was refused it leaves by itself;
+    /// one that opened another is ended.
+    pub(super) fn conversation_lost(&mut self, run: RunNumber, lost: &LostConversation) -> Why {
+        if self.session.live_run() != Some(run) || self.session.talk.lost_in(run) {
+            return Why::Stale;
+        }
+        let LostConversation { id, how, .. } = lost;
+        self.change(Change::ConversationLost(Box::new(lost.clone())));
+        self.record(Record::ConversationLost { run, id: id.clone(), how: *how });
+        match self.session.life {
+            Life::Starting { purpose, .. } => self.start_without_conversation(run, purpose),
+            Life::Running { .. } if *how == LostHow::Replaced => {
+                self.end_takeover(TakeoverEnd::Overruled);
+                self.end_run(Goal::Lost, None);
+            }
+            Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Idle { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => {}
+        }
+        Why::ConversationLost
+    }
+
+    /// A conversation that exists in the agent's memory only is not parked, and people are told.
+    pub(super) fn saved(&mut self, run: RunNumber, saved: bool) -> Why {
+        let running = matches!(self.session.life, Life::Running { run: live, .. } if live == run);
+        if !running || self.session.live.unsaved != saved {
+            return Why::Stale;
+        }
+        self.change(Change::Unsaved(!saved));
+        if !saved {
+            self.record(Record::HealthWarn { reason: Warning::ConversationUnsaved });
+        }
+        Why::Noted
+    }
+
+    /// Calls off a start before anything was executed: there is nothing to continue.
+    fn start_without_conversation(&mut self, run: RunNumber, purpose: Purpose) {
+        self.change(Change::Shim(Shim::Absent));
+        self.act(Action::Release);
+        self.settle_number(run);
+        self.end_takeover(TakeoverEnd::CannotStart);
+        match purpose {
+            Purpose::Interactive(HandBack::ToStopped) => self.hand_back(HandBack::ToStopped),
+            Purpose::Interactive(HandBack::ByNeed) | Purpose::Headless => {
+                self.fail(FailCause::ConversationLost);
+            }
+        }
     }
 
     fn name_vendor(&mut self, run: RunNumber, id: &str, by: NamedBy) {

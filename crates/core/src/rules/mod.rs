@@ -110,6 +110,8 @@ pub enum Warning {
     ShimSilent,
     /// A process that a run started cannot be ended.
     Survivors,
+    /// The agent has answered, and has not saved that.
+    ConversationUnsaved,
 }
 
 impl Warning {
@@ -123,6 +125,7 @@ impl Warning {
             Warning::MemoryUnreadable => "memory_unreadable",
             Warning::ShimSilent => "shim_silent",
             Warning::Survivors => "survivors",
+            Warning::ConversationUnsaved => "conversation_unsaved",
         }
     }
 }

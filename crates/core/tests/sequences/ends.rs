@@ -5,6 +5,7 @@ use pinfold_core::decision::{Record, RunExited};
 use pinfold_core::event::{Ask, RunEvent, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::life::{BlockedOn, FailCause, HolderSeen};
+use pinfold_core::lost::{LostConversation, LostHow};
 use pinfold_core::rules::WaitReason;
 use pinfold_core::rules::memory::{Reading, ReadingSource};
 use pinfold_core::{Action, Event, Life, Mode, Policy, Spec, State, Verdict, Wall};
@@ -34,6 +35,90 @@ fn a_stale_vendor_id_or_a_missing_login_is_hopeless() {
         driver.ends(End::Recognised(what), 1_000);
         assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::Ended(Verdict::Hopeless) });
     }
+}
+
+/// A session whose agent was refused the conversation that it was to continue.
+fn lost(driver: &mut Driver, how: LostHow) -> LostConversation {
+    let run = driver.run();
+    let lost = LostConversation { run, id: Some("s-1".into()), how, place: Some("~/.x".into()), text: None };
+    driver.of_run(run, RunEvent::ConversationLost(Box::new(lost.clone())));
+    lost
+}
+
+#[test]
+fn a_lost_conversation_is_failed_with_its_queue_and_ends_by_a_new_one() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.takes();
+    lost(&mut driver, LostHow::Gone);
+    let told = |record: &Record| matches!(record, Record::ConversationLost { how: LostHow::Gone, .. });
+    assert_eq!(driver.count(told), 1);
+    lost(&mut driver, LostHow::Gone);
+    assert_eq!(driver.count(told), 1, "once for each run");
+    driver.ends(End::Recognised(Recognised::StaleId), 1_000);
+    assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::ConversationLost });
+    assert_eq!((driver.session.inbox().queued(), driver.crashes(), driver.starts), (1, 0, 1));
+    assert_eq!(
+        driver.session.explain_as("api", driver.now),
+        "failed: the conversation of `api` is gone from ~/.x; run `pinfold set api --new-conversation` to begin a new one; a message is queued"
+    );
+    // Another definition alone does not help.
+    driver.send(Event::SpecChanged(Box::new(Spec { memory_limit: Some(1), ..Spec::new(Mode::OnDemand) })));
+    assert_eq!(driver.session.state(), State::Failed);
+    driver.send(Event::SpecChanged(Box::new(Spec { conversation: 1, ..Spec::new(Mode::OnDemand) })));
+    assert_eq!((driver.session.talk().lost(), driver.session.inbox().queued()), (None, 0));
+    assert_eq!(driver.starts, 2, "the queued message is delivered");
+}
+
+#[test]
+fn a_lost_conversation_that_answers_again_is_not_lost() {
+    let mut driver = on_demand();
+    driver.message();
+    lost(&mut driver, LostHow::Gone);
+    driver.ends(End::Recognised(Recognised::StaleId), 1_000);
+    driver.ask(Ask::Start);
+    driver.takes();
+    assert!(driver.session.talk().lost().is_some());
+    driver.answers();
+    assert_eq!((driver.session.talk().lost(), driver.session.state()), (None, State::Running));
+}
+
+#[test]
+fn an_agent_that_opened_another_conversation_is_ended_and_its_message_waits_at_no_cost() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.takes();
+    lost(&mut driver, LostHow::Replaced);
+    assert_eq!(driver.session.state(), State::Stopping);
+    driver.ends(End::Recognised(Recognised::StaleId), 1_000);
+    assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::ConversationLost });
+    let waiting: Vec<_> = driver.session.inbox().waiting().map(|queued| queued.tries).collect();
+    assert_eq!((waiting, driver.crashes()), (vec![0], 0));
+}
+
+#[test]
+fn what_was_answered_in_the_conversation_is_counted_from_its_choice() {
+    let mut driver = on_demand();
+    let answered = |driver: &Driver| driver.session.talk().is_answered(driver.session.inbox().settled().0);
+    assert!(!answered(&driver));
+    driver.message();
+    driver.takes();
+    driver.answers();
+    assert!(answered(&driver));
+    let chosen =
+        |conversation| Event::SpecChanged(Box::new(Spec { conversation, ..Spec::new(Mode::OnDemand) }));
+    driver.send(chosen(1));
+    assert!(answered(&driver), "this run is in that one");
+    driver.exits(0);
+    assert!(!answered(&driver));
+    driver.message();
+    driver.takes();
+    let run = driver.run();
+    driver.of_run(run, RunEvent::VendorLearned { id: "one".into() });
+    driver.answers();
+    assert!(answered(&driver));
+    driver.of_run(run, RunEvent::VendorLearned { id: "two".into() });
+    assert!(!answered(&driver), "nothing was answered in this one");
 }
 
 #[test]

@@ -264,3 +264,23 @@ fn a_start_that_nobody_needs_any_more_is_not_made_again_by_the_next_daemon() {
     assert_eq!((driver.session.state(), driver.starts), (State::Idle, 0));
     assert_eq!(decision.actions, [Action::Release], "its shim gives the locks back");
 }
+
+#[test]
+fn after_a_backup_was_put_back_everything_that_waits_may_have_been_read() {
+    for machine in [Machine::Same, Machine::PutBack] {
+        let mut driver = on_demand();
+        driver.message();
+        driver.takes();
+        let second = driver.message();
+        driver.send(Event::DaemonStarted(World::new(machine, ShimSeen::Nobody, Vec::new())));
+        driver.session.refill(driver.session.inbox().waiting().collect::<Vec<_>>());
+        let later = driver.message();
+        let put_back = machine == Machine::PutBack;
+        let inbox = driver.session.inbox();
+        assert_eq!((inbox.is_repeated(second), inbox.is_repeated(later)), (put_back, false), "{machine:?}");
+        driver.takes();
+        let turn = driver.session.inbox().in_flight().unwrap();
+        assert!(turn.repeated, "it was under way");
+        assert_eq!(turn.delivery > 1_000, put_back, "its number is one that no agent knows");
+    }
+}

@@ -233,6 +233,26 @@ fn a_run_with_work_of_its_own_is_needed_until_that_is_over() {
 }
 
 #[test]
+fn a_conversation_that_is_not_saved_is_not_parked_and_said_so_once() {
+    let mut driver = in_a_turn();
+    driver.answers();
+    let run = driver.run();
+    let saved = |saved| RunEvent::Saved { saved };
+    driver.of_run(run, saved(false));
+    driver.of_run(run, saved(false));
+    assert_eq!(driver.session.need(driver.now.boot), Some(Need::Unsaved));
+    assert_eq!(driver.session.next_deadline(), None);
+    assert!(driver.session.explain(driver.now).contains("has not saved what was said last"));
+    let warned = |record: &Record| matches!(record, Record::HealthWarn { .. });
+    assert_eq!(driver.count(warned), 1);
+    driver.of_run(run, saved(true));
+    assert_eq!(driver.wait(), Duration::from_secs(300), "its idle time begins now");
+    driver.of_run(run, saved(false));
+    driver.exits(0);
+    assert_eq!(driver.session.need(driver.now.boot), None, "it ended with its run");
+}
+
+#[test]
 fn a_vendor_session_that_is_learned_is_locked_once_and_again_by_the_next_daemon() {
     let mut driver = in_a_turn();
     let run = driver.run();

@@ -9,7 +9,6 @@ use crate::define::preset::{
     VendorTranscript, of_word,
 };
 pub(crate) use crate::define::preset::{COMMAND, MessageFormat, Preset, Protocol, TurnEndRule};
-use crate::define::transcript::Sought;
 use crate::define::variables::Variables;
 use crate::define::worktree;
 use pinfold_api::request::{NewSession, SessionWorktree};
@@ -262,13 +261,6 @@ impl Definition {
         Ok(())
     }
 
-    /// Where the vendor's file of its session would be, if the preset says so.
-    pub(crate) fn transcript(&self, preset: &Preset) -> Option<Sought> {
-        let pattern = preset.transcript_of(self.vendor_session.as_deref()?)?;
-        let folder = preset.store.as_ref()?.folder(|name| self.env.get(name))?;
-        Some(Sought { folder: PathBuf::from(folder), pattern })
-    }
-
     /// A copy with the commands for a vendor session that exists, or does not exist yet.
     pub(crate) fn on(&self, preset: &Preset, transcript: VendorTranscript) -> Definition {
         let mut on = self.clone();
@@ -408,9 +400,8 @@ impl Definition {
         self.dir = real_directory(&self.dir).inspect_err(|_| self.dir = real_so_far(&self.dir))?;
         if let Some(preset) = preset {
             // It was filled before: only the directory's path has changed.
-            _ = self.fill(preset, self.transcript(preset).map(|sought| sought.look()));
-            let store = preset.store.as_ref().and_then(|store| store.folder(|name| self.env.get(name)));
-            self.store = store.map(|store| real(Path::new(&store)).display().to_string());
+            _ = self.fill(preset, self.transcript(preset).and_then(|sought| sought.look().ok()));
+            self.store = self.store_of(preset).map(|store| real(&store).display().to_string());
         }
         let program = self.command.first().map_or("", String::as_str);
         find_program(program, self.path(), &self.dir)

@@ -124,6 +124,12 @@ impl Home {
         self.session(id).join("spool")
     }
 
+    /// The copy of the vendor's transcript of a session.
+    #[must_use]
+    pub fn kept(&self, id: SessionId) -> PathBuf {
+        self.session(id).join("kept")
+    }
+
     /// The exit records of a session.
     #[must_use]
     pub fn records(&self, id: SessionId) -> PathBuf {

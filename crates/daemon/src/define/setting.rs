@@ -6,6 +6,7 @@ use crate::define::preset::{Preset, Protocol};
 use pinfold_api::request::NewSession;
 use pinfold_core::talk::NamedBy;
 use pinfold_core::{RunNumber, Session, ShimSetup};
+use std::path::PathBuf;
 
 /// Whether a session that gets another agent is in a conversation that this one cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(crate) enum CannotSet {
     Bad(BadDefinition),
     /// It is in a conversation of another vendor, and the request names none to continue with.
     OtherVendor { from: String, to: String },
+    /// It is in a conversation that its agent would not find in this other store.
+    OtherStore { from: String, to: String },
 }
 
 impl From<BadDefinition> for CannotSet {
@@ -56,6 +59,7 @@ impl Definition {
     ) -> Result<(), CannotSet> {
         let begins = request.new_conversation == Some(true);
         let agent = request.agent.clone().unwrap_or_else(|| self.agent.clone());
+        let before = preset.map(|preset| (self.place_of_store(preset), self.moved_to(preset)));
         let other = agent != self.agent;
         if other && now == Conversation::Begun && !begins && request.vendor_session.is_none() {
             return Err(CannotSet::OtherVendor { from: self.agent.clone(), to: agent });
@@ -73,11 +77,26 @@ impl Definition {
             self.conversation += 1;
         }
         self.change(request)?;
+        let keeps = now == Conversation::Begun && !other && !begins && request.vendor_session.is_none();
+        if let (Some(preset), Some((from, moved_to))) = (preset.filter(|_| keeps), before)
+            && moved_to != self.moved_to(preset)
+        {
+            let to = self.place_of_store(preset);
+            let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
+            return Err(CannotSet::OtherStore { from, to });
+        }
         if let Some(preset) = preset.filter(|_| other || begins) {
             self.choose_vendor_session(preset);
             self.fill_first(preset)?;
         }
         Ok(())
+    }
+
+    /// Where its variables put the conversations of its agent: the store, and what else moves them.
+    fn moved_to(&self, preset: &Preset) -> (Option<PathBuf>, Vec<Option<String>>) {
+        let names = preset.store.iter().flat_map(|store| &store.moved_by);
+        let values = names.map(|name| self.env.get(name).map(str::to_owned));
+        (self.store_of(preset), values.collect())
     }
 
     /// Takes from another preset what a new session takes from it.

@@ -57,6 +57,7 @@ fn step(change: &Change) -> Step {
         | Record::RequestAnswered { .. }
         | Record::RequestWithdrawn { .. }
         | Record::VendorSession { .. }
+        | Record::ConversationLost { .. }
         | Record::GuestStarted { .. }
         | Record::GuestEnded { .. }
         | Record::ConsumerJoined { .. }

@@ -10,6 +10,7 @@
 use super::Engine;
 use crate::crash;
 use crate::define::config::Config;
+use crate::engine::conversation::only_resumes;
 use crate::engine::feed::FeedNews;
 use crate::engine::input::{LoopInput, Swept};
 use crate::engine::session::{Pending, Tracked};
@@ -526,6 +527,7 @@ fn setup(tracked: &Tracked, config: &Config) -> Setup {
         thread: definition.thread.clone(),
         dir: definition.dir.display().to_string(),
         vendor_session: vendor_session.map(str::to_owned),
+        only_resumes: only_resumes(tracked),
         vendor_id: preset.as_ref().map(|preset| preset.vendor_id).unwrap_or_default(),
         chat: preset.map(|preset| preset.chat).unwrap_or_default(),
         prompted: tracked.session.inbox().next_waiting().filter(|_| per_message),

@@ -120,6 +120,7 @@ impl Engine {
             | LoopInput::StopOverdue { .. }
             | LoopInput::DownOverdue { .. }
             | LoopInput::HolderEnded { .. }
+            | LoopInput::Kept { .. }
             | LoopInput::WriterSeen { .. }
             | LoopInput::FilesSeen { .. }
             | LoopInput::Audited

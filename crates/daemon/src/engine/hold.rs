@@ -6,14 +6,11 @@
 
 use super::Engine;
 use crate::crash;
-use crate::define::definition::Definition;
-use crate::define::preset::{Preset, SessionIds, chosen};
+use crate::define::preset::Preset;
 use crate::engine::input::LoopInput;
 use crate::engine::session::{Handing, Tracked};
 use crate::output::last_line;
 use crate::ports::locks::{LocksRefused, LocksWanted, Obstacle, RunLocks};
-use pinfold_agents::GaveUp;
-use pinfold_core::exit::Recognised;
 use pinfold_core::life::{HolderSeen, Life, Purpose};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
@@ -140,41 +137,6 @@ impl Engine {
         preset.left_in_spool(&name, &self.ports.shims.spool(&self.home, tracked.id))
     }
 
-    /// The vendor does not know the conversation that the run was to continue. If nothing was answered in it,
-    /// nothing is lost, and the next run begins another one: some vendors write down an id only with the first
-    /// answer, or write it down and then neither begin nor resume it.
-    pub(super) fn vendor_unknown(&mut self, id: SessionId, run: RunNumber) {
-        let Some(tracked) = self.sessions.get(&id) else { return };
-        if !is_unused(tracked, run) {
-            warn!(%id, run = run.0, "its vendor does not know the session that it was to go on with");
-            return;
-        }
-        warn!(%id, run = run.0, "its vendor does not know its session, in which nothing was answered: it gets another one");
-        let preset = self.config.preset(&tracked.definition.agent);
-        let chooses = preset.is_some_and(|preset| preset.session == SessionIds::Choose);
-        let another = (chooses || tracked.definition.vendor_chosen).then(|| chosen(self.ports.clock.dice()));
-        self.of_run(id, run, RunEvent::VendorLost { another });
-    }
-
-    /// What the exit code of a run does not say: its agent was told to leave because the handshake failed.
-    pub(super) fn gave_up(&mut self, id: SessionId, run: RunNumber) -> Option<Recognised> {
-        if self.begins_another(id, run) {
-            return Some(Recognised::BeginsAnother);
-        }
-        let taping = self.taping(id).filter(|taping| taping.fold.run() == run)?;
-        Some(match taping.fold.gave_up()? {
-            GaveUp::UnknownSession => Recognised::StaleId,
-            GaveUp::Login => Recognised::LoginNeeded,
-            GaveUp::Refused => Recognised::NoHandshake,
-        })
-    }
-
-    /// Whether a run gave up its conversation because the vendor did not know it.
-    pub(super) fn begins_another(&self, id: SessionId, run: RunNumber) -> bool {
-        let vendor = self.sessions.get(&id).and_then(|tracked| tracked.session.talk().vendor());
-        vendor.is_some_and(|vendor| vendor.was_lost_in(run))
-    }
-
     /// The shim says which locks it holds now: the daemon drops its copies.
     pub(super) fn held(&mut self, id: SessionId, run: RunNumber, resources: &[String]) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
@@ -195,18 +157,5 @@ impl Engine {
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.handing.clear();
         }
-    }
-}
-
-/// Whether nothing is lost with the conversation that a run cannot go on with. One that a person named is never
-/// given up. What a person says in the vendor's own terminal is not counted as an answer: in a session that has
-/// answered, only a conversation of the run before counts as unused.
-fn is_unused(tracked: &Tracked, run: RunNumber) -> bool {
-    let (done, _) = tracked.session.inbox().settled();
-    let Definition { vendor_session, vendor_chosen, .. } = &*tracked.definition;
-    match tracked.session.talk().vendor() {
-        Some(vendor) if vendor_session.as_ref() == Some(&vendor.id) => done == 0 && *vendor_chosen,
-        Some(vendor) => done == vendor.done_before && (done == 0 || vendor.run.0 + 1 == run.0),
-        None => done == 0 && *vendor_chosen,
     }
 }

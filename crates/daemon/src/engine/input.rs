@@ -4,6 +4,7 @@ use crate::caller::By;
 use crate::define::before_start::BeforeStartFindings;
 use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
+use crate::define::kept::{SaidTurn, Saved};
 use crate::define::others::Others;
 use crate::define::preset::IdFile;
 use crate::engine::attaching::AttachNews;
@@ -99,6 +100,8 @@ pub(crate) enum LoopInput {
     HolderEnded { id: SessionId, ended: HolderEnded },
     /// The vendor refused a run its conversation, and this is the holder.
     WriterSeen { id: SessionId, run: RunNumber, holder: Option<HolderSeen> },
+    /// What a vendor wrote was kept, or is not there yet.
+    Kept { id: SessionId, run: RunNumber, turns: Vec<SaidTurn>, saved: std::io::Result<Saved> },
     /// The files of a message were looked for before it is delivered; the first that is missing.
     FilesSeen {
         id: SessionId,

@@ -49,7 +49,7 @@ impl Engine {
             }
             Observation::Activity(_) | Observation::OwnWork { .. } => self.tell_activity(id, run),
             Observation::VendorSession { id: vendor, .. } => {
-                self.of_run(id, run, RunEvent::VendorLearned { id: vendor });
+                self.vendor_named(id, run, vendor);
             }
             Observation::VendorSessionRefused(SessionRefused::Busy) => {
                 self.seek_writer(id, run);
@@ -104,11 +104,15 @@ impl Engine {
         if !self.is_under_way(id, run, delivery) {
             return;
         }
-        if matches!(outcome, TurnOutcome::Failed(_)) && self.begins_another(id, run) {
+        let other = self.begins_another(id, run) || self.is_lost_in(id, run);
+        if matches!(outcome, TurnOutcome::Failed(_)) && other {
             // The agent did not work on the message: the next run, which can, gets it.
             return;
         }
         let message = delivery.message;
+        if *outcome == TurnOutcome::Done {
+            self.keep_turn(id, run, message, answer.as_ref().map_or("", |answer| &answer.rest));
+        }
         let (how, reason) = match outcome {
             outcome if self.is_refused(id, outcome) => (TurnEnd::Refused, None),
             TurnOutcome::Done => (TurnEnd::Answered, None),

@@ -9,6 +9,7 @@ mod attach;
 mod attaching;
 mod audit;
 mod command;
+mod conversation;
 mod deadlines;
 mod declaration;
 mod declare;
@@ -23,6 +24,7 @@ mod health;
 mod hold;
 mod in_force;
 pub(crate) mod input;
+mod keep;
 mod learn;
 mod memory;
 mod messages;
@@ -221,7 +223,7 @@ impl Engine {
             LoopInput::Shim { id, link, report } => self.shim_said(id, link, report),
             LoopInput::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             LoopInput::Tape { .. } | LoopInput::Swept { .. } => self.take_taped(input),
-            LoopInput::VendorHeld { .. } => self.take_taped(input),
+            LoopInput::VendorHeld { .. } | LoopInput::Kept { .. } => self.take_taped(input),
             LoopInput::Looked { id, looked } => self.looked(id, *looked),
             LoopInput::HolderGone { id } => self.holder_gone(id),
             LoopInput::Attaching { id, news } => self.attach_news(id, news),
@@ -279,6 +281,8 @@ impl Engine {
             self.swept(all, outcome);
         } else if let LoopInput::VendorHeld { id, run, vendor, result } = input {
             self.vendor_held(id, run, &vendor, result);
+        } else if let LoopInput::Kept { id, run, turns, saved } = input {
+            self.transcript_copied(id, run, turns, saved);
         }
     }
 

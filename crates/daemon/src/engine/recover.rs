@@ -152,6 +152,7 @@ impl Engine {
         if let (Some(run), Some(by)) = (run, seen.silent) {
             self.of_run(id, run, RunEvent::Unended(by));
         }
+        self.keep_found(id);
         self.follow_config(id);
         self.archive_orphan(id);
         crash::point("observed.after");

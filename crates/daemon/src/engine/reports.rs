@@ -141,6 +141,7 @@ impl Engine {
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
+        self.keep_rest(id, run);
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
         let ended = self.recognise(id, run, ended, &output);
         let parked = self.sessions.get_mut(&id).map(|tracked| std::mem::take(&mut tracked.beside));
@@ -254,6 +255,7 @@ impl Engine {
         let output = self.last_lines(id, run);
         let last_line = last_line::of(&output);
         self.note_left(id, run, &output);
+        self.keep_rest(id, run);
         let ended = Ended { last_line, read, ..Ended::new(Exit::ShimLost, self.lived(id)) };
         let ended = self.recognise(id, run, ended, &output);
         let facts = Facts { output, ..Facts::default() };

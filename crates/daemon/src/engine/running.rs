@@ -2,6 +2,7 @@
 //! only.
 
 use crate::define::definition::{MessageFormat, TurnEndRule};
+use crate::define::kept::Found;
 use crate::engine::stopping::{ShimHeard, StopWatch};
 use crate::engine::taping::HeardTape;
 use crate::engine::terminal::RunTerminal;
@@ -30,6 +31,8 @@ pub(crate) struct LiveRun {
     pub(crate) heard: ShimHeard,
     /// What is known of its terminal, if it has one.
     pub(crate) terminal: RunTerminal,
+    /// What the vendor had of its conversation before it started, if that was looked for.
+    pub(crate) transcript: Option<Found>,
     /// Its tape, if it has one.
     pub(crate) taping: Option<Box<HeardTape>>,
 }
@@ -59,6 +62,7 @@ impl LiveRun {
             watch: None,
             heard: ShimHeard::Since,
             terminal: RunTerminal::default(),
+            transcript: None,
             taping: None,
         }
     }

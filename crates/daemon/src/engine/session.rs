@@ -1,6 +1,7 @@
 //! One session in the daemon: the core's value, and the handles that belong to it while it is alive.
 
 use crate::define::definition::{self, Definition, TurnEndRule};
+use crate::define::kept::SaidTurn;
 use crate::engine::attaching::AttachQueue;
 use crate::engine::feed::FeedNews;
 use crate::engine::reply::ReplyHandle;
@@ -18,7 +19,7 @@ use pinfold_shim::{Flow, Size};
 use pinfold_store::{Cursor, RunId, SessionId, Ulid};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::{oneshot, watch};
 
 /// Every state, in the order people think of them.
@@ -110,6 +111,10 @@ pub(crate) struct Tracked {
     pub(crate) beside: Vec<(u32, String)>,
     /// Locks that are being handed to its shim.
     pub(crate) handing: Vec<Handing>,
+    /// Whoever has it reads or writes the copy of its transcript.
+    pub(crate) keeping: Arc<Mutex<()>>,
+    /// Turns that were answered and have not been looked for in its transcript.
+    pub(crate) unkept: Vec<SaidTurn>,
 }
 
 /// A lock on its way to a shim: the daemon keeps it too until the shim confirms it.
@@ -239,6 +244,8 @@ impl Tracked {
             parting: None,
             beside: Vec::new(),
             handing: Vec::new(),
+            keeping: Arc::default(),
+            unkept: Vec::new(),
         }
     }
 

@@ -264,6 +264,12 @@ impl<'a> EngineView<'a> {
         self.sessions().filter(rests).map(places).collect()
     }
 
+    /// The copies of the transcripts of sessions without a live run that are not archived.
+    pub(crate) fn resting_copies(self) -> Vec<PathBuf> {
+        let resting = self.resting_output().into_iter();
+        resting.map(|(id, ..)| self.0.home.kept(id)).collect()
+    }
+
     /// The folder with one folder for each session.
     pub(crate) fn sessions_folder(self) -> PathBuf {
         self.0.home.sessions()

@@ -46,7 +46,9 @@ pub(super) fn of(look: Option<FinalState>, ends: RunEnds, asked: Option<i32>) ->
         Life::Failed { cause: FailCause::CannotStart(cause) } => {
             Err(ErrorBody::new(ErrorKind::BadConfig, cause.to_string()))
         }
-        Life::Failed { cause: FailCause::Ended(_) | FailCause::Interrupted }
+        Life::Failed {
+            cause: FailCause::Ended(_) | FailCause::Interrupted | FailCause::ConversationLost,
+        }
         | Life::Stopped
         | Life::Idle { .. }
         | Life::Starting { .. }

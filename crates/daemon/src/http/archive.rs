@@ -2,16 +2,19 @@
 
 use super::HttpContext;
 use super::api_error::{Answered, ApiError};
-use super::extract::{JsonBody, SessionInPath};
+use super::extract::{JsonBody, SessionInPath, UrlQuery};
 use super::reach::{in_the_way, reach};
 use super::refusal::refusal;
 use super::sessions::{object, until, watcher};
+use super::vendor_session;
+use crate::define::transcript::Sought;
 use crate::engine::{
     CallerSocket, EngineCommand, EngineView, PurgeCandidate, PurgeModes, ReplyHandle, SessionRef,
     SessionSnapshot, WhyNot,
 };
 use axum::Json;
 use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
+use pinfold_api::query::AlsoRemoved;
 use pinfold_api::request::Purge;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
@@ -49,11 +52,49 @@ async fn bring_back(context: &HttpContext, id: SessionId) -> Result<Answer, WhyN
     context.handle.answer(receiver).await?
 }
 
-pub(crate) async fn remove(context: HttpContext, SessionInPath(session): SessionInPath) -> Answered<Removed> {
+pub(crate) async fn remove(
+    context: HttpContext,
+    SessionInPath(session): SessionInPath,
+    UrlQuery(also): UrlQuery<AlsoRemoved>,
+) -> Answered<Removed> {
     let id = context.handle.view(move |view| view.find_archived(&session)).await??;
+    let transcript = match also.with_conversation {
+        true => Some(transcript_of(&context, id).await?),
+        false => None,
+    };
     let by = context.handle.by();
     let removed = context.handle.order(|done| EngineCommand::Remove { id, by, done }).await?;
-    Ok(Json(removed.map_err(ApiError::conflict)?))
+    let removed = removed.map_err(ApiError::conflict)?;
+    if let Some(sought) = transcript {
+        let deleted = tokio::task::spawn_blocking(move || sought.delete()).await;
+        let deleted = deleted.map_err(std::io::Error::other).and_then(|deleted| deleted);
+        deleted.map_err(|error| {
+            let text = format!("`{}` is deleted, and its conversation is not: {error}", removed.name);
+            ErrorBody::new(ErrorKind::Failed, text)
+        })?;
+    }
+    Ok(Json(removed))
+}
+
+/// Where the agent of a session has its transcript, if no other session is in that conversation.
+async fn transcript_of(context: &HttpContext, id: SessionId) -> Result<Sought, ApiError> {
+    let (name, definition, preset) = context
+        .handle
+        .view(move |view| {
+            let known = view.session(id)?;
+            let definition = known.latest_definition();
+            let vendor = known.core().talk().conversation(definition.vendor_session.as_deref());
+            let preset = view.preset(&definition.agent);
+            Some((known.name().to_owned(), definition.resuming(vendor, preset.as_ref()), preset))
+        })
+        .await?
+        .ok_or(WhyNot::Gone)?;
+    vendor_session::is_free(context, &definition).await?;
+    let sought = preset.as_ref().and_then(|preset| definition.transcript(preset));
+    sought.ok_or_else(|| {
+        let text = format!("it is not known where `{}` has the conversation of `{name}`", definition.agent);
+        ApiError::from(ErrorBody::new(ErrorKind::Failed, text).hint("delete it with the agent's own command"))
+    })
 }
 
 fn modes(word: Option<&str>) -> Result<PurgeModes, ErrorBody> {

@@ -283,7 +283,7 @@ fn waiting(view: &SessionView, now: Now) -> (String, Option<u64>) {
         (Life::Backoff { until, .. }, _) => {
             (format!("`{name}` waits before its next run; `--now` starts it"), Some(until.boot))
         }
-        _ => (format!("`{name}` is {}", view.core.explain(now)), None),
+        _ => (format!("`{name}` is {}", view.core.explain_as(name, now)), None),
     };
     let left_ms = until.map(|until| u64::try_from(until.since(now.boot).as_millis()).unwrap_or(u64::MAX));
     (message, left_ms)
@@ -317,7 +317,7 @@ fn refused(view: &SessionView, refused: Refusal) -> ErrorBody {
     match (refused, view.core.life()) {
         (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&view.name, holder.as_deref()),
         (Refusal::Failed, _) => {
-            let why = view.core.explain(NowSource::new().now());
+            let why = view.core.explain_as(&view.name, NowSource::new().now());
             let hint = refusal_body(&view.name, refused).hint.unwrap_or_default();
             ErrorBody::new(ErrorKind::Failed, format!("session `{}` is {why}", view.name)).hint(hint)
         }

@@ -22,6 +22,7 @@ use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::decision::{Answer, Refusal, Wakes};
 use pinfold_core::event::Ask;
 use pinfold_core::ids::RequestNumber;
+use pinfold_core::life::FailCause;
 use pinfold_core::quoted::quoted;
 use pinfold_core::talk::{Permit, RequestAnswer};
 use pinfold_core::{Event, Life, MessageId};
@@ -494,11 +495,14 @@ fn waits_in_vain(known: SessionRef<'_>, message: MessageId) -> Option<ErrorBody>
             failed(format!("message {id} is queued, not woken: `{name}` is stopped"))
                 .hint(format!("`pinfold start {}` delivers it", quoted(name))),
         ),
-        Life::Failed { .. } => {
-            let why = known.core().explain(NowSource::new().now());
+        Life::Failed { cause } => {
+            let why = known.core().explain_as(name, NowSource::new().now());
+            let body = failed(format!("message {id} is queued, and `{name}` is {why}"));
+            let is_lost = *cause == FailCause::ConversationLost;
+            // What helps then is part of the reason.
             let hint =
                 format!("`pinfold start {0}` tries again; `pinfold logs {0}` tells more", quoted(name));
-            Some(failed(format!("message {id} is queued, and `{name}` is {why}")).hint(hint))
+            Some(if is_lost { body } else { body.hint(hint) })
         }
         Life::Archived { .. } => {
             let text = format!("session `{name}` was archived; message {id} stays queued there");

@@ -185,6 +185,7 @@ pub(super) async fn changed(
 fn cannot_set(name: &str, why: CannotSet) -> ApiError {
     match why {
         CannotSet::Bad(bad) => bad.into(),
+        CannotSet::OtherStore { from, to } => show::bad_definition::other_store(name, &from, &to).into(),
         CannotSet::OtherVendor { from, to } => show::bad_definition::other_vendor(name, &from, &to).into(),
     }
 }

@@ -9,6 +9,7 @@ mod answers;
 
 use crate::clock;
 use crate::define::config::Retention;
+use crate::define::kept;
 use crate::engine::EngineCommand;
 use crate::http::HttpContext;
 use pinfold_api::ErrorBody;
@@ -42,6 +43,9 @@ pub(crate) async fn keep(context: HttpContext) {
         }
         if let Err(error) = sweep_answers(&context).await {
             warn!("answers that no message has were not removed: {}", error.message);
+        }
+        if let Err(error) = sweep_copies(&context).await {
+            warn!("old copies of transcripts were not removed: {}", error.message);
         }
         sweep_locks(&context).await;
         tokio::select! {
@@ -90,6 +94,20 @@ async fn sweep_output(context: &HttpContext) -> Result<(), ErrorBody> {
     let gone = gone.await?;
     if gone > 0 {
         info!("{gone} files with what agents printed were removed: they were older than [retention] allows");
+    }
+    Ok(())
+}
+
+/// Removes the copies of transcripts to which nothing was added for as long as done messages are kept.
+async fn sweep_copies(context: &HttpContext) -> Result<(), ErrorBody> {
+    let (retention, copies) = context.handle.view(|view| (view.retention(), view.resting_copies())).await?;
+    let Some(before) = limits(retention, clock::wall()).messages else { return Ok(()) };
+    let forget = move |_: &pinfold_store::Reader| {
+        Ok(copies.into_iter().filter(|folder| kept::forget(folder, before)).count())
+    };
+    let gone = context.read(forget).await?;
+    if gone > 0 {
+        info!("{gone} copies of transcripts were removed: they were older than [retention] allows");
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use super::stops::{NotedStop, Stops};
 use crate::define::before_start::{BeforeStart, BeforeStartFindings, first_missing};
 use crate::define::config::{self, Config, LoadError};
 use crate::define::holder_clue::HolderClue;
+use crate::define::kept::{Saved, TranscriptCopy};
 use crate::define::values::Values;
 use pinfold_core::life::HolderSeen;
 use pinfold_kernel::private::{self, Wider};
@@ -35,6 +36,11 @@ pub(crate) trait Files: Send + Sync {
 
     /// Checks what a vendor has of a session, before a run of it.
     fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>);
+
+    /// Copies what a vendor has written since.
+    fn keep(&self, keeping: TranscriptCopy, then: Then<io::Result<Saved>>) {
+        then(keeping.keep());
+    }
 
     /// Finds the process that has the vendor's own lock at this path; `resource` is its name for people.
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>);
@@ -115,6 +121,10 @@ impl Files for DiskFiles {
 
     fn look_for(&self, before: BeforeStart, then: Then<BeforeStartFindings>) {
         tokio::task::spawn_blocking(move || then(before.look()));
+    }
+
+    fn keep(&self, keeping: TranscriptCopy, then: Then<io::Result<Saved>>) {
+        tokio::task::spawn_blocking(move || then(keeping.keep()));
     }
 
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {

@@ -69,6 +69,16 @@ pub(crate) fn other_vendor(name: &str, from: &str, to: &str) -> ErrorBody {
         .hint(format!("`--new-conversation` begins a new one; `--vendor-session ID` continues one of `{to}`"))
 }
 
+/// The refusal to move the store of a session that is in a conversation.
+pub(crate) fn other_store(name: &str, from: &str, to: &str) -> ErrorBody {
+    let message = match from == to {
+        true => format!("the agent would not find the conversation of `{name}` with these variables"),
+        false => format!("the conversation of `{name}` is in {from}; the agent would not find it in {to}"),
+    };
+    ErrorBody::new(ErrorKind::Busy, message)
+        .hint("`--new-conversation` begins a new one; `--vendor-session ID` continues one that is there")
+}
+
 /// What can be done about a session that cannot be started as defined.
 pub(crate) fn remedy(cause: &CannotStart, install: Option<&str>) -> String {
     let force = "`--force` creates it all the same, as failed";

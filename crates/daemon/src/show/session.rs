@@ -143,7 +143,7 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
     let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at, stray_mark, begun_again } =
         hindrances;
-    let mut why = core.explain(now);
+    let mut why = core.explain_as(name, now);
     if let Some(does) = activity::words(core, (printed_at, begun_again), now) {
         why = format!("{why}; {does}");
     }

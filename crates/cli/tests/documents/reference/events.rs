@@ -5,6 +5,7 @@ use pinfold_core::decision::{RunExited, TakeoverEnd};
 use pinfold_core::ids::RequestNumber;
 use pinfold_core::inbox::MessageFailure;
 use pinfold_core::life::Purpose;
+use pinfold_core::lost::LostHow;
 use pinfold_core::rules::{WaitReason, Warning};
 use pinfold_core::talk::{Permit, RequestKind};
 use pinfold_core::{ConsumerId, EventKind, Exit, MessageId, Record, RunNumber, Verdict};
@@ -23,7 +24,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("backoff", "The next run waits."),
     (
         "health_warn",
-        "Something needs a look: `clean_restart_budget_exceeded`, `crash_soft_limit`, `memory_drain_loop`, `memory_unreadable`, `shim_silent`, `survivors`, `hold_limit`.",
+        "Something needs a look: `clean_restart_budget_exceeded`, `crash_soft_limit`, `memory_drain_loop`, `memory_unreadable`, `shim_silent`, `survivors`, `conversation_unsaved`, `hold_limit`.",
     ),
     ("lock_busy", "A lock that a start needs is held; carries the holder. The session is `blocked`."),
     ("lock_acquired", "A session, or a client over HTTP, has its locks."),
@@ -48,6 +49,14 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "vendor_session",
         "The agent said which conversation of its own it is in; `null`: its vendor does not know it, nothing was answered in it, and the next run begins another one; or a person chose another one with `set`.",
+    ),
+    (
+        "conversation_lost",
+        "The agent cannot continue the conversation, and something was said in it. `reason` is `gone`, `unreadable`, `elsewhere`, `replaced` or `incomplete`. The session is `failed` and keeps its queue; `pinfold set S --new-conversation` begins a new conversation.",
+    ),
+    (
+        "conversation_put_back",
+        "The agent's transcript of the conversation was missing or damaged, and was put back from the copy.",
     ),
     ("guest_started", "A terminal program joined a run."),
     ("guest_ended", "That terminal program ended; the run goes on."),
@@ -110,6 +119,7 @@ fn records() -> Vec<Record> {
         Record::RequestAnswered { number, verdict: Permit::Allow, always: false },
         Record::RequestWithdrawn { number },
         Record::VendorSession { run, id: Some(String::new()) },
+        Record::ConversationLost { run, id: Some(String::new()), how: LostHow::Gone },
         Record::GuestStarted { run, guest: 1, pid: 1 },
         Record::GuestEnded { run, guest: 1, exit, text: None },
         Record::ConsumerJoined { consumer },

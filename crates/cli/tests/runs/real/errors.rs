@@ -184,7 +184,7 @@ fn is_unknown(agent: &'static str, id: &str) {
     let message = stage.sends("TURN-one");
     stage.ok(&["wait", "api", "--for", "failed", "--timeout", "240s"]);
     let why = stage.ok(&["why", "api"]).stdout;
-    assert!(why.contains("its vendor does not know the conversation"), "{why}");
+    assert!(why.contains("the conversation of `api` is gone"), "{why}");
     let exits = stage.world.events_of("api", "run_exited");
     assert_eq!((exits.len(), &exits[0]["verdict"]), (1, &"hopeless".into()), "{exits:?}");
     stage.comes_to(&message, "queued");

@@ -6,6 +6,7 @@ mod beside;
 mod claude;
 mod codex;
 mod collector;
+mod conversations;
 mod deaths;
 mod errors;
 mod failures;

@@ -86,6 +86,39 @@ fn a_conversation_of_another_vendor_is_not_given_up_without_a_word() {
 }
 
 #[test]
+fn a_variable_that_moves_the_conversations_of_a_vendor_is_not_changed_in_a_conversation() {
+    let rows = [
+        ("claude", "CLAUDE_CONFIG_DIR", false),
+        ("codex", "CODEX_HOME", false),
+        ("pi", "PI_CODING_AGENT_DIR", false),
+        ("pi", "PI_CODING_AGENT_SESSION_DIR", false),
+        ("gemini", "HOME", false),
+        ("claude", "ANTHROPIC_MODEL", true),
+    ];
+    for (agent, name, allowed) in rows {
+        let mut own = of(agent);
+        set(&mut own, json!({ "env": { "HOME": "/home/u", name: "/home/u/a" } }), Conversation::None)
+            .unwrap();
+        let moved = |more: Value| {
+            let mut fields = json!({ "env": { name: "/home/u/b" } });
+            fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            fields
+        };
+        let answer = set(&mut own.clone(), moved(json!({})), Conversation::Begun);
+        match answer {
+            Ok(()) => assert!(allowed, "{agent} {name}"),
+            Err(CannotSet::OtherStore { .. }) => assert!(!allowed, "{agent} {name}"),
+            Err(other) => panic!("{agent} {name}: {other:?}"),
+        }
+        // The same value again, a conversation of its own there, and a session without one.
+        set(&mut own.clone(), json!({ "env": { name: "/home/u/a" } }), Conversation::Begun).unwrap();
+        set(&mut own.clone(), moved(json!({ "new_conversation": true })), Conversation::Begun).unwrap();
+        set(&mut own.clone(), moved(json!({ "vendor_session": "x" })), Conversation::Begun).unwrap();
+        set(&mut own, moved(json!({})), Conversation::None).unwrap();
+    }
+}
+
+#[test]
 fn a_conversation_begins_anew_or_is_the_named_one() {
     let mut own = of("claude");
     let first = own.vendor_session.clone();

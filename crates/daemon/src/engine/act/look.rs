@@ -5,12 +5,17 @@
 
 use crate::define::before_start::{BeforeStart, BeforeStartFindings};
 use crate::define::id_files::Outsider;
+use crate::define::kept::{Found, FoundState};
 use crate::define::others::Others;
+use crate::define::preset::VendorTranscript;
+use crate::define::transcript::UnreadablePlace;
 use crate::engine::Engine;
+use crate::engine::conversation::only_resumes;
 use crate::engine::input::{Looked, LoopInput};
 use crate::ports::locks::{Obstacle, passing};
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{HolderSeen, Purpose, StartRefused};
+use pinfold_core::lost::LostHow;
 use pinfold_core::{MessageId, RunEvent, RunNumber};
 use pinfold_store::SessionId;
 use tracing::info;
@@ -20,7 +25,8 @@ impl Engine {
     pub(super) fn sought(&self, id: SessionId) -> Option<BeforeStart> {
         let tracked = self.sessions.get(&id)?;
         let preset = self.config.preset(&tracked.definition.agent)?;
-        BeforeStart::of(&self.as_known(tracked), &preset, self.files_of_prompt(tracked))
+        let transcript = self.keeping(tracked);
+        BeforeStart::of(&self.as_known(tracked), &preset, transcript, self.files_of_prompt(tracked))
     }
 
     pub(super) fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
@@ -52,6 +58,13 @@ impl Engine {
             // For the message that is next by now; the start comes to nothing where there is none.
             return self.spawn(id, run, purpose);
         }
+        let transcript = match transcript.transpose() {
+            Ok(Some(Found { state: FoundState::Incomplete, .. })) => {
+                return self.conversation_lost(id, run, LostHow::Incomplete, None);
+            }
+            Ok(found) => self.transcript_that_counts(id, run, found),
+            Err(unreadable) => return self.cannot_look(id, run, &unreadable),
+        };
         match (outsider, others) {
             (Ok(None), _) | (Ok(Some(_)), None) => self.spawn_on(id, run, purpose, transcript),
             (Ok(Some(outsider)), Some(others)) => self.yields_to_outsider(id, run, others, outsider),
@@ -61,6 +74,36 @@ impl Engine {
                 self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
             }
         }
+    }
+
+    /// What the commands of a run are filled in for: a conversation in which something was said is continued,
+    /// whatever was found of it.
+    fn transcript_that_counts(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        found: Option<Found>,
+    ) -> Option<VendorTranscript> {
+        if found.is_some_and(|found| found.state == FoundState::PutBack) {
+            self.was_put_back(id, run);
+        }
+        let tracked = self.sessions.get_mut(&id)?;
+        if let Some(live) = tracked.live(run) {
+            live.transcript = found;
+        }
+        let found = found?;
+        let resumes = found.kept || only_resumes(tracked);
+        Some(if resumes { VendorTranscript::Exists } else { found.transcript })
+    }
+
+    /// It cannot be seen whether the vendor has the conversation.
+    fn cannot_look(&mut self, id: SessionId, run: RunNumber, unreadable: &UnreadablePlace) {
+        let UnreadablePlace { path, error } = unreadable;
+        let errno = error.raw_os_error();
+        let reason = errno.map_or_else(|| error.to_string(), super::said);
+        let text = format!("its vendor's conversations cannot be read: {}: {reason}", path.display());
+        let refused = StartRefused { errno, text };
+        self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
     }
 
     /// Whether the message that is next is the one that was looked at, and its files are there; fails it where they are not.

@@ -402,6 +402,7 @@ fn about(input: &LoopInput) -> Option<SessionId> {
         | LoopInput::StopOverdue { id, .. }
         | LoopInput::DownOverdue { id }
         | LoopInput::HolderEnded { id, .. }
+        | LoopInput::Kept { id, .. }
         | LoopInput::WriterSeen { id, .. }
         | LoopInput::FilesSeen { id, .. }
         | LoopInput::StopNoted { id, .. }

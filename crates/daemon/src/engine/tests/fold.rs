@@ -391,8 +391,7 @@ fn a_conversation_that_its_agent_named_and_its_vendor_does_not_know_is_begun_ane
 fn a_conversation_that_a_person_named_or_that_has_answered_is_not_given_up() {
     let mut room = Room::new();
     let (mut shim, message) = on_an_unknown_conversation(&mut room, false);
-    is_refused(&mut room, &mut shim);
-    assert_eq!((room.row(message).state, conversation(&room, shim.id)), (MessageState::Failed, None));
+    is_lost(&mut room, &mut shim, message);
 
     let mut room = Room::new();
     let (mut shim, _) = on_an_unknown_conversation(&mut room, true);
@@ -400,8 +399,40 @@ fn a_conversation_that_a_person_named_or_that_has_answered_is_not_given_up() {
     shim.answers(&mut room, "world");
     let message = room.send(shim.id, "again", None);
     shim.serve(&mut room);
-    is_refused(&mut room, &mut shim);
-    assert_eq!((room.row(message).state, conversation(&room, shim.id)), (MessageState::Failed, None));
+    is_lost(&mut room, &mut shim, message);
+}
+
+/// The vendor does not know the conversation: the session is failed, and its message waits at no cost.
+fn is_lost(room: &mut Room, shim: &mut TapedShim, message: pinfold_core::MessageId) {
+    is_refused(room, shim);
+    assert_eq!(room.last_event("conversation_lost").data["reason"], "gone");
+    exits(room, shim, 1);
+    let row = room.row(message);
+    assert_eq!((row.state, row.tries, room.state(shim.id)), (MessageState::Queued, 0, State::Failed));
+    assert_eq!(room.last_event("run_exited").data["verdict"], "hopeless");
+    assert_eq!(conversation(room, shim.id), None, "the id is kept, for when the conversation is back");
+}
+
+#[test]
+fn an_agent_that_opens_another_conversation_is_ended_unless_a_command_asked_for_it() {
+    for text in ["hello", "/clear"] {
+        let mut room = Room::new();
+        let (mut shim, _) = on_an_unknown_conversation(&mut room, true);
+        shim.takes(&mut room);
+        shim.answers(&mut room, "world");
+        room.send(shim.id, text, None);
+        shim.serve(&mut room);
+        shim.prints(&mut room, &json!({ "type": "session", "id": "other" }).to_string());
+        if text == "hello" {
+            assert_eq!(room.last_event("conversation_lost").data["reason"], "replaced");
+            assert_eq!((room.state(shim.id), conversation(&room, shim.id)), (State::Stopping, None));
+        } else {
+            assert_eq!(
+                (room.state(shim.id), conversation(&room, shim.id)),
+                (State::Running, Some("other".into()))
+            );
+        }
+    }
 }
 
 /// An agent in the middle of a turn.
