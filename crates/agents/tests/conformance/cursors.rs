@@ -25,6 +25,9 @@ const ACP_1: &str = include_str!("../fixtures/cursor-1-acp.json");
 /// The same, since it is stored whether the agent names requests by their numbers.
 const ACP_2: &str = include_str!("../fixtures/cursor-1-acp-2.json");
 
+/// The same, since it is counted how often the agent began its answer again.
+const ACP_3: &str = include_str!("../fixtures/cursor-1-acp-3.json");
+
 /// The same for pi.
 const PI_1: &str = include_str!("../fixtures/cursor-1-pi.json");
 
@@ -152,7 +155,7 @@ fn acp() -> Story {
 
 #[test]
 fn a_cursor_of_version_1_of_the_agent_client_protocol_is_read_for_ever() {
-    for cursor in [ACP_1, ACP_2] {
+    for cursor in [ACP_1, ACP_2, ACP_3] {
         let (mut fold, told) = Fold::resume(RUN, cursor.trim_end());
         assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
         let after = acp().line(
@@ -202,7 +205,7 @@ fn the_fixtures_are_what_is_written_today() {
     let acp = folded(&setup(Protocol::Acp), &acp()).0;
     let pi = folded(&setup(Protocol::Pi), &pi()).0;
     let folds =
-        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_2), (pi, PI_2)];
+        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_3), (pi, PI_2)];
     for (fold, then) in folds {
         let (now, then): (Value, Value) =
             (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());

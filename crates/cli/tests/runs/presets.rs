@@ -73,7 +73,8 @@ fn one_store_by_two_names_is_one_vendor_session() {
     std::os::unix::fs::symlink(world.path("store"), world.path("alias")).unwrap();
     let with = ["--vendor-session", "one"];
     assert!(world.new_v("a", "store", &with).status().unwrap().success());
-    world.printed("a", "begun ");
+    // A conversation that a person named is never begun.
+    world.printed("a", "resumed ");
     let second = world.new_v("b", "alias", &with).output().unwrap();
     assert_eq!(second.status.code(), Some(75), "{second:?}");
     assert!(String::from_utf8_lossy(&second.stderr).contains("of session `a`"), "{second:?}");
