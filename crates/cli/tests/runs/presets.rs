@@ -56,6 +56,32 @@ fn a_session_is_begun_with_an_id_that_is_chosen_and_resumed_once_its_vendor_has_
 }
 
 #[test]
+fn rm_deletes_the_agents_own_transcript_only_if_asked_and_only_if_it_is_the_only_one_that_matches() {
+    let world = World::new().with_agent_v();
+    let folder = world.path("store/all");
+    for work in ["one", "two"] {
+        std::fs::create_dir_all(folder.join(work)).unwrap();
+    }
+    let transcript = |name: &str| {
+        assert!(world.new_v(name, "store", &[]).status().unwrap().success());
+        let file = format!("{}.jsonl", world.vendor(name));
+        world.ok(&["stop", name]);
+        std::fs::write(folder.join("one").join(&file), "said").unwrap();
+        file
+    };
+    let (kept, gone, doubled) = (transcript("a"), transcript("b"), transcript("c"));
+    std::fs::write(folder.join("two").join(&doubled), "said elsewhere").unwrap();
+    world.ok(&["rm", "a", "--yes"]);
+    world.ok(&["rm", "b", "--yes", "--with-conversation"]);
+    let told = world.run(&["rm", "c", "--yes", "--with-conversation"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.stderr.contains("`c` is deleted, and its conversation is not: 2 files match"), "{told:?}");
+    let exists = |work: &str, file: &str| folder.join(work).join(file).exists();
+    assert!(exists("one", &kept) && !exists("one", &gone));
+    assert!(exists("one", &doubled) && exists("two", &doubled));
+}
+
+#[test]
 fn a_run_has_the_variables_that_its_preset_names_and_none_that_it_strips() {
     let world = World::new().with_agent_v();
     assert!(world.new_v("a", "store", &["--env", "V_SECRET=given"]).status().unwrap().success());

@@ -22,21 +22,32 @@ impl Sought {
         Ok(if self.find()?.is_some() { VendorTranscript::Exists } else { VendorTranscript::Missing })
     }
 
-    /// Deletes the file, if there is one. Blocks.
+    /// Deletes the file, if there is one. If several match, one of them may be of another conversation, and none
+    /// is deleted. Blocks.
     pub(crate) fn delete(&self) -> io::Result<()> {
-        match self.find().map_err(|unreadable| unreadable.error)? {
-            Some(path) => std::fs::remove_file(path),
-            None => Ok(()),
+        match &self.all().map_err(|unreadable| unreadable.error)?[..] {
+            [] => Ok(()),
+            [(_, path)] => std::fs::remove_file(path),
+            several => {
+                let text =
+                    format!("{} files match {}/{}", several.len(), self.folder.display(), self.pattern);
+                Err(io::Error::other(text))
+            }
         }
     }
 
     /// Returns the path of the file; of the newest, if there are several. Blocks.
     pub(crate) fn find(&self) -> Result<Option<PathBuf>, UnreadablePlace> {
+        let newest = self.all()?.into_iter().max_by_key(|(changed, _)| *changed);
+        Ok(newest.map(|(_, path)| path))
+    }
+
+    /// Returns all files that match, with the times of their last changes.
+    fn all(&self) -> Result<Vec<(Option<SystemTime>, PathBuf)>, UnreadablePlace> {
         let parts: Vec<&str> = self.pattern.split('/').collect();
         let mut found = Vec::new();
         search(&self.folder, &parts, &mut found)?;
-        let newest = found.into_iter().max_by_key(|(changed, _)| *changed);
-        Ok(newest.map(|(_, path)| path))
+        Ok(found)
     }
 }
 
