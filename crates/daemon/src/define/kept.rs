@@ -5,12 +5,14 @@
 //! put back if it is missing or damaged. A copy is an exact beginning of what the vendor wrote, and is
 //! never merged with anything. It is not synced: its digest says whether it survived a power failure.
 //!
-//! Only files of JSON lines to which the vendor appends are kept.
+//! Only files of JSON lines to which the vendor appends are kept. A link in the place of a transcript is left alone:
+//! an agent in a sandbox can make one that leads to a file outside.
 
 use crate::define::preset::VendorTranscript;
 use crate::define::transcript::{Sought, UnreadablePlace, there};
 use crate::define::transcript_lines::{TranscriptDamage, added, compare, contains};
 use pinfold_core::Wall;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -128,7 +130,11 @@ impl TranscriptCopy {
             *note = Note { missing: std::mem::take(&mut note.missing), ..self.first_note() };
             note.path.clone_from(&path);
         }
-        let mut file = File::open(&path)?;
+        if path.is_symlink() {
+            note.missing.clear();
+            return Ok(true);
+        }
+        let mut file = open(&path)?;
         if file.metadata()?.len() < note.size || !self.continues(note, &mut file)? {
             return Ok(false);
         }
@@ -150,7 +156,7 @@ impl TranscriptCopy {
         if note.size == 0 || note.linked {
             return Ok(true);
         }
-        let Some(mut copy) = there(File::open(self.copy()))? else { return Ok(false) };
+        let Some(mut copy) = there(open(&self.copy()))? else { return Ok(false) };
         let (from, mut ends) = (note.size.saturating_sub(4 << 10), [Vec::new(), Vec::new()]);
         for (of, end) in [file, &mut copy].into_iter().zip(&mut ends) {
             of.seek(SeekFrom::Start(from))?;
@@ -209,11 +215,14 @@ impl TranscriptCopy {
             // Nothing of it was ever seen: only the vendor knows whether it has it.
             return Ok(None);
         }
+        if path.is_symlink() {
+            return Ok(None);
+        }
         if found && let Some(since) = since(path, note)? {
             return Ok(note.lacks_any(&since).then_some(FoundState::Incomplete));
         }
         let Some(kept) = self.kept(note)? else { return Ok(None) };
-        let damage = there(std::fs::read(path))?.map_or(TranscriptDamage::Lost, |file| compare(&file, &kept));
+        let damage = there(read(path))?.map_or(TranscriptDamage::Lost, |file| compare(&file, &kept));
         Ok(match damage {
             TranscriptDamage::None | TranscriptDamage::Rewritten => None,
             TranscriptDamage::Diverged => Some(FoundState::Incomplete),
@@ -230,7 +239,7 @@ impl TranscriptCopy {
         if note.size == 0 {
             return Ok(None);
         }
-        let Some(mut kept) = there(std::fs::read(self.copy()))? else { return Ok(None) };
+        let Some(mut kept) = there(read(&self.copy()))? else { return Ok(None) };
         kept.truncate(usize::try_from(note.size).unwrap_or(usize::MAX));
         let whole = kept.len() as u64 == note.size && digest(0, &kept) == note.digest;
         Ok(whole.then_some(kept))
@@ -285,7 +294,7 @@ impl Note {
 
 /// The bytes that a file has behind those that are known; `None` if those are not what they were.
 fn since(path: &Path, note: &Note) -> io::Result<Option<Vec<u8>>> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let (mut left, mut sum, mut part) = (note.size, 0, vec![0; 64 << 10]);
     while left > 0 {
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(part.len());
@@ -310,10 +319,29 @@ fn put_back(path: &Path, kept: &[u8]) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let new = path.with_extension("pinfold");
-    let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+    // What an earlier daemon left behind, or a link that the agent put there.
+    there(std::fs::remove_file(&new))?;
+    let mut file = private().write(true).create_new(true).open(&new)?;
     file.write_all(kept)?;
     file.sync_data()?;
     std::fs::rename(&new, path)
+}
+
+/// Opens a file that an agent can replace: a link could lead to a file that only we may read, and its text would
+/// come back to the agent as its transcript; a pipe would be waited for.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other("is not a file"))
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn private() -> std::fs::OpenOptions {

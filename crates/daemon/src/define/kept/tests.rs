@@ -175,3 +175,28 @@ fn a_copy_is_forgotten_once_nothing_was_added_for_as_long_as_messages_are_kept()
     assert!(forget(&folder, Wall(i64::MAX)) && !folder.exists());
     assert!(!forget(&folder, Wall(i64::MAX)), "there is none");
 }
+
+#[test]
+fn a_link_that_an_agent_made_is_neither_read_nor_written_through() {
+    let secret = "{\"token\":\"one reply to one\"}\n";
+    let desk = Desk::kept();
+    let outside = desk.temp.path().join("outside");
+    std::fs::write(&outside, secret).unwrap();
+    // In the place of the transcript: what it leads to is not copied, and does not come back.
+    std::fs::remove_file(desk.path()).unwrap();
+    std::os::unix::fs::symlink(&outside, desk.path()).unwrap();
+    assert_eq!((desk.keeps("one"), desk.state()), (Saved::Yes, FoundState::AsItWas));
+    std::fs::remove_file(desk.path()).unwrap();
+    // In the place where the file is prepared that is put back.
+    std::os::unix::fs::symlink(&outside, desk.path().with_extension("pinfold")).unwrap();
+    assert_eq!((desk.state(), desk.read().as_str()), (FoundState::PutBack, FIRST));
+    assert_eq!(std::fs::read_to_string(outside).unwrap(), secret);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_transcript_is_not_waited_for() {
+    let desk = Desk::kept();
+    std::fs::remove_file(desk.path()).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, desk.path(), rustix::fs::Mode::RUSR).unwrap();
+    assert!(open(&desk.path()).is_err());
+}
