@@ -76,6 +76,10 @@ fn rm_deletes_the_agents_own_transcript_only_if_asked_and_only_if_it_is_the_only
     let told = world.run(&["rm", "c", "--yes", "--with-conversation"]);
     assert_eq!(told.code, 1, "{told:?}");
     assert!(told.stderr.contains("`c` is deleted, and its conversation is not: 2 files match"), "{told:?}");
+    world.ok(&["new", "d", "--mode", "on-demand", "--", "cat"]);
+    let told = world.run(&["rm", "d", "--yes", "--with-conversation"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.stderr.contains("run `pinfold rm d --yes` to delete the session only"), "{told:?}");
     let exists = |work: &str, file: &str| folder.join(work).join(file).exists();
     assert!(exists("one", &kept) && !exists("one", &gone));
     assert!(exists("one", &doubled) && exists("two", &doubled));

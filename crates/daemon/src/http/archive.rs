@@ -70,7 +70,7 @@ pub(crate) async fn remove(
         let deleted = deleted.map_err(std::io::Error::other).and_then(|deleted| deleted);
         deleted.map_err(|error| {
             let text = format!("`{}` is deleted, and its conversation is not: {error}", removed.name);
-            ErrorBody::new(ErrorKind::Failed, text)
+            ApiError::conflict(ErrorBody::new(ErrorKind::Failed, text))
         })?;
     }
     Ok(Json(removed))
@@ -93,7 +93,8 @@ async fn transcript_of(context: &HttpContext, id: SessionId) -> Result<Sought, A
     let sought = preset.as_ref().and_then(|preset| definition.transcript(preset));
     sought.ok_or_else(|| {
         let text = format!("it is not known where `{}` has the conversation of `{name}`", definition.agent);
-        ApiError::from(ErrorBody::new(ErrorKind::Failed, text).hint("delete it with the agent's own command"))
+        let body = ErrorBody::new(ErrorKind::Failed, text);
+        ApiError::conflict(body.hint(format!("run `pinfold rm {name} --yes` to delete the session only")))
     })
 }
 
