@@ -8,10 +8,12 @@ use pinfold_api::{Client, ClientError, DaemonPlace, ErrorKind, endpoint, place, 
 use pinfold_daemon::Home;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A daemon that has answered `down` only has its database left to close.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
+/// How often it is looked whether the next daemon has its locks.
+const LOOKS_EVERY: Duration = Duration::from_millis(200);
 
 /// Whether there was a daemon to send away.
 pub(crate) enum DaemonDeparture {
@@ -30,14 +32,15 @@ pub(crate) fn send_away(home: &Home, how: request::Down) -> Result<DaemonDepartu
         }
         return Ok(DaemonDeparture::Before);
     };
-    let lived = client.ask(&endpoint::Status::call()).map_or(0, |status| living(&status.sessions));
+    let status = client.ask(&endpoint::Status::call()).ok();
+    let lived = status.as_ref().map_or(0, |status| living(&status.sessions));
     let went = match ask(&client, how) {
         Ok(went) => went,
         // It may be gone before its answer is out.
         Err(ClientError::Broken(_) | ClientError::Down { .. }) => WentDown::default(),
         Err(error) => return Err(error.into()),
     };
-    wait_until_gone(home)?;
+    wait_until_gone(home, status.map(|status| status.pid))?;
     let hint = "their locks stay held; `pinfold up` finds them again";
     none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
     Ok(DaemonDeparture::Now(lived))
@@ -58,8 +61,9 @@ fn living(sessions: &BTreeMap<String, u64>) -> u64 {
     ["starting", "running", "stopping", "held"].iter().filter_map(|state| sessions.get(*state)).sum()
 }
 
-/// Waits until the daemon's locks are free: only then has its process ended, whatever its socket says.
-fn wait_until_gone(home: &Home) -> Result<(), Failure> {
+/// Waits until the daemon's locks are free: only then has its process ended, whatever its socket says. The next
+/// daemon can have them by then: a client that follows something starts it at once.
+fn wait_until_gone(home: &Home, pid: Option<u32>) -> Result<(), Failure> {
     let (sender, receiver) = mpsc::channel();
     let locks = place::locks(&home.state);
     std::thread::spawn(move || {
@@ -69,5 +73,17 @@ fn wait_until_gone(home: &Home) -> Result<(), Failure> {
         }
         _ = sender.send(());
     });
-    receiver.recv_timeout(ENDS_WITHIN).map_err(|_| daemon::mute(home).into())
+    let until = Instant::now() + ENDS_WITHIN;
+    loop {
+        if receiver.recv_timeout(LOOKS_EVERY).is_ok() {
+            return Ok(());
+        }
+        let holder = daemon::mute(home);
+        if pid.is_some() && holder.pid.is_some() && holder.pid != pid {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(holder.into());
+        }
+    }
 }
