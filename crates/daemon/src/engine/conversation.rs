@@ -10,7 +10,7 @@ use crate::define::preset::{SessionIds, VendorTranscript, chosen};
 use crate::engine::session::Tracked;
 use pinfold_agents::GaveUp;
 use pinfold_core::exit::Recognised;
-use pinfold_core::life::Life;
+use pinfold_core::life::{Life, Purpose};
 use pinfold_core::lost::{LostConversation, LostHow};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
@@ -137,9 +137,8 @@ fn is_unused(tracked: &Tracked, run: RunNumber) -> bool {
     }
 }
 
-/// Whether a run speaks with pinfold, and not with a person.
-fn is_headless(life: &Life) -> bool {
-    use pinfold_core::life::Purpose;
+/// Whether the live run, if there is one, has no terminal.
+pub(super) fn is_headless(life: &Life) -> bool {
     match life {
         Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => *purpose == Purpose::Headless,
         Life::Running { .. } => true,

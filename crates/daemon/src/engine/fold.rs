@@ -10,7 +10,7 @@
 use super::Engine;
 use crate::crash;
 use crate::define::config::Config;
-use crate::engine::conversation::only_resumes;
+use crate::engine::conversation::{is_headless, only_resumes};
 use crate::engine::feed::FeedNews;
 use crate::engine::input::{LoopInput, Swept};
 use crate::engine::session::{Pending, Tracked};
@@ -495,21 +495,6 @@ impl Engine {
 fn ended_by(tracked: &Tracked) -> EndedBy {
     let stopping = matches!(tracked.session.life(), Life::Stopping { .. });
     if stopping || tracked.session.is_interrupted() { EndedBy::Us } else { EndedBy::Itself }
-}
-
-/// Whether the live run, if there is one, has no terminal.
-fn is_headless(life: &Life) -> bool {
-    match life {
-        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => *purpose == Purpose::Headless,
-        Life::Running { .. } => true,
-        Life::Held { .. }
-        | Life::Idle { .. }
-        | Life::Backoff { .. }
-        | Life::Blocked { .. }
-        | Life::Stopped
-        | Life::Failed { .. }
-        | Life::Archived { .. } => false,
-    }
 }
 
 /// The set-up with which a run of a session starts.
